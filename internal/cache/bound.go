@@ -17,8 +17,8 @@ import (
 const (
 	// maxCachedPod bounds what is kept of a pod, in bytes. A pod with ten sidecars takes about 12 KiB.
 	maxCachedPod = 32 << 10
-	// maxCachedLabels bounds the labels, the owner and the names of the SidecarSets that are kept of a larger pod, in bytes
-	// each.
+	// maxCachedLabels bounds the labels, the owner, the names of the SidecarSets and the condition of their updates that are
+	// kept of a larger pod, in bytes each.
 	maxCachedLabels = 4 << 10
 	// maxCachedAnnotations bounds keys and values of the annotations of any other object, in bytes.
 	maxCachedAnnotations = 32 << 10
@@ -64,6 +64,10 @@ func boundPod(trimmed *corev1.Pod) *corev1.Pod {
 	for _, c := range trimmed.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodInitialized {
 			bound.Status.Conditions = append(bound.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+		// Without this one refit-manager would write it again at each event of the pod, and cause the next event.
+		if c.Type == v1beta1.ConditionSidecarSetUpgradable && len(c.Reason)+len(c.Message) <= maxCachedLabels {
+			bound.Status.Conditions = append(bound.Status.Conditions, c)
 		}
 	}
 	// A pod without the names of its SidecarSets counts as one that was not injected, which may be evicted.

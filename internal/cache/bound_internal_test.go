@@ -55,15 +55,18 @@ func TestWhatIsCachedOfAPodIsBounded(t *testing.T) {
 					Annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "log", v1beta1.AnnotationSidecarSetHash: `{"log":{"hash":"x"}}`},
 				},
 				Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}},
-				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+					{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+					{Type: v1beta1.ConditionSidecarSetUpgradable, Status: corev1.ConditionFalse, Message: `{"log":false}`},
+				}},
 			}
 			grow(pod)
 			got := trimPod(pod)
 			if size := cachedSize(got); size > maxCachedPod {
 				t.Errorf("%d bytes of it are cached", size)
 			}
-			if got.Name != "p" || got.Spec.NodeName != "n" || len(got.Status.Conditions) != 1 {
-				t.Errorf("what names it and says whether it serves is lost: %v", got)
+			if got.Name != "p" || got.Spec.NodeName != "n" || len(got.Status.Conditions) != 2 {
+				t.Errorf("what names it and says whether it serves and can be updated is lost: %v", got)
 			}
 			if pod.Annotations[v1beta1.AnnotationSidecarSetList] != "" && got.Spec.Containers == nil && (got.Annotations[v1beta1.AnnotationSidecarSetList] != "log" || annotation.Of(got, "log") != nil) {
 				t.Errorf("it has to count as injected, and not as updated: %v", got.Annotations)

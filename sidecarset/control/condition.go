@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mark writes the condition SidecarSetUpgradable to the pods for which it has changed.
+// mark writes the condition SidecarSetUpgradable to the pods for which it has changed. A write that was refused is
+// repeated after a delay, and not at each event.
 func (r *reconciler) mark(ctx context.Context, s *set) {
+	now := r.Clock()
 	s.mu.Lock()
 	uids, conditions := map[types.NamespacedName]types.UID{}, map[types.NamespacedName]*corev1.PodCondition{}
 	for key, e := range s.pending {
-		if e.condition != nil {
+		if e.condition != nil && !now.Before(e.retryAt) {
 			uids[key], conditions[key] = e.uid, e.condition
 		}
 	}
@@ -24,7 +26,7 @@ func (r *reconciler) mark(ctx context.Context, s *set) {
 	group.SetLimit(parallel)
 	for key, condition := range conditions {
 		group.Go(func() error {
-			condition.LastTransitionTime = metav1.NewTime(r.Clock())
+			condition.LastTransitionTime = metav1.NewTime(now)
 			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.mark(ctx, key, uids[key], condition) })
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				r.failed(s, key, err)

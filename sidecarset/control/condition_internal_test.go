@@ -1,6 +1,8 @@
 package control
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,5 +71,34 @@ func TestPodsThatAreNotToBeUpdatedDoNotSayThatTheyCannotBe(t *testing.T) {
 				t.Errorf("%v when it is to be updated", got)
 			}
 		})
+	}
+}
+
+// Each write of a pod is an event of this pod, at which the controller looks again. The cache keeps little of a large pod.
+func TestConditionOfALargePodIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.look()
+	pod := w.pod("web-0")
+	pod.Annotations["kruise.io/sidecarset-x"] = strings.Repeat("x", 200<<10)
+	w.check(w.Update(t.Context(), pod))
+	writes := w.conditions(func(int) error { return nil })
+	w.change(debug)
+	if w.rounds(10); *writes != 1 {
+		t.Errorf("%d writes", *writes)
+	}
+	if got := w.upgradable(); got["web-0"] != corev1.ConditionFalse {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestConditionThatIsAlwaysRefusedIsTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.look()
+	writes := w.conditions(func(int) error { return errors.New("denied by a webhook") })
+	w.change(debug)
+	if w.rounds(60); *writes < 3 || *writes > 8 {
+		t.Errorf("%d writes in a minute", *writes)
 	}
 }

@@ -115,7 +115,9 @@ type InPlaceUpdatePolicySpec struct {
 type RolloutStep struct {
 	// Pods is how many pods have the new template at the end of the step: a number, or a percentage of the pods, rounded up.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 2147483647 : string(self).matches('^([1-9][0-9]?|100)%$')",message="pods must be a number of at least 1 or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1 && int(self) <= 2147483647",message="pods must be a number of at least 1 or a percentage from 1% to 100%"
 	Pods intstr.IntOrString `json:"pods"`
 	// Pause at the end of the step. Unset continues with the next step.
 	// +optional
