@@ -169,9 +169,11 @@ func (s *sidecarFixture) attackAll(ctx context.Context, a attacker) {
 	}
 }
 
-// ordinary writes as many objects as the attacks do, which Refit does not look at, and deletes them.
+// ordinary writes as many objects as the attacks do, and deletes them: ConfigMaps, which Refit does not look at, and pods that no
+// object of Refit selects. Large pods delay the API server and Kubernetes' own controllers much more than large ConfigMaps.
 func (s *sidecarFixture) ordinary(ctx context.Context, a attacker) {
-	small, large := "{apiVersion: v1, kind: ConfigMap, data: {a: b}}", "{apiVersion: v1, kind: ConfigMap, data: {a: $LONG}}"
+	small := "{apiVersion: v1, kind: ConfigMap, data: {a: b}}"
+	large := "{apiVersion: v1, kind: Pod, metadata: {annotations: {example.com/x: $LONG}}, spec: {nodeSelector: {refit.dev/no-such-node: 'true'}, containers: [{name: app, image: a}]}}"
 	all := map[string]attack{"60 of 200 kB": flood(60, large)}
 	for i, n := range []int{255, 200, 100, 100, 100, 100, 50, 74} {
 		all[fmt.Sprintf("%d, %d small ones", i, n)] = flood(n, small)
