@@ -42,17 +42,6 @@ func TestValues(t *testing.T) {
 			},
 			absent: []string{"Namespace/" + namespace, "NetworkPolicy/refit-manager", "Certificate/refit-manager-webhook", "ServiceAccount/refit-sidecar", "ValidatingAdmissionPolicy/refit-sidecar-pods"},
 		},
-		"workloads are held by the API server": {
-			values: "policies: {hold: true}",
-			want: map[string]string{
-				"MutatingAdmissionPolicy/refit-hold {.spec.paramKind.kind}":           "InPlaceUpdatePolicy",
-				"MutatingAdmissionPolicyBinding/refit-hold {.spec.paramRef.selector}": "{}",
-			},
-		},
-		"no updates in place of workloads": {
-			values: "policies: {hold: true}\nmanager: {features: {inPlaceUpdates: false}}",
-			absent: []string{"MutatingAdmissionPolicy/refit-hold", "MutatingAdmissionPolicyBinding/refit-hold"},
-		},
 		"a schedule that means something in YAML": {
 			values: "webhook: {certificates: {self: {schedule: '*/30 * * * *'}}}",
 			want:   map[string]string{"CronJob/refit-certificates {.spec.schedule}": "*/30 * * * *"},
