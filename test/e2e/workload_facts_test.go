@@ -93,12 +93,12 @@ func TestTheOlderOfTwoEqualReplicaSetsGetsThePods(t *testing.T) {
 	w.setTemplate(&withPods, image)
 	w.awaits("status.updatedReplicas", "")
 	w.patches(`{"spec":{"paused":false}}`)
-	w.await("all pods to be replaced", func(context.Context) (bool, error) {
-		after := w.webs()
+	w.await("all pods to be replaced", func(ctx context.Context) (bool, error) {
+		after, err := w.list(ctx)
 		return len(after) == 2 && !slices.ContainsFunc(after, func(is corev1.Pod) bool {
 			return slices.ContainsFunc(pods, func(was corev1.Pod) bool { return was.UID == is.UID }) ||
 				is.Labels["pod-template-hash"] != older.Labels["pod-template-hash"]
-		}), nil
+		}), err
 	})
 }
 
@@ -145,9 +145,9 @@ func TestReplicaSetWithoutPodsIsTheHistoryOfADeployment(t *testing.T) {
 // undoes has kubectl rollout undo go back to an image, by a ReplicaSet that has no pods yet.
 func (w *workload) undoes(image, set string) {
 	w.t.Helper()
-	w.await("two revisions", func(context.Context) (bool, error) {
-		out := w.run("rollout", "history", w.ref)
-		return strings.Count(out, "<none>") == 2, nil
+	w.await("two revisions", func(ctx context.Context) (bool, error) {
+		out, err := w.kubectl(ctx, "", "rollout", "history", w.ref, "--namespace", w.namespace)
+		return strings.Count(out, "<none>") == 2, err
 	})
 	w.run("rollout", "undo", w.ref)
 	w.rolledOut()

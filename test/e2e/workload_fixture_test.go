@@ -131,11 +131,18 @@ func (w *workload) settled() *unstructured.Unstructured {
 func (w *workload) ready(n int) []corev1.Pod {
 	w.t.Helper()
 	var pods []corev1.Pod
-	w.await(fmt.Sprintf("%d ready pods", n), func(context.Context) (bool, error) {
-		pods = w.webs()
-		return len(pods) == n && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(&p) }), nil
+	w.await(fmt.Sprintf("%d ready pods", n), func(ctx context.Context) (bool, error) {
+		var err error
+		pods, err = w.list(ctx)
+		return len(pods) == n && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(&p) }), err
 	})
 	return pods
+}
+
+func (w *workload) list(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := w.List(ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels{"app": "web"})
+	return list.Items, err
 }
 
 // keeps fails the test unless the pods are the ones before, and none is being deleted.

@@ -43,8 +43,9 @@ func (w *workload) needsHold() {
 
 func (w *workload) awaitHold() {
 	w.t.Helper()
-	w.await("the API server to hold "+w.ref, func(context.Context) (bool, error) {
-		return w.holdOf(w.run("set", "image", w.ref, "app="+missingImage, "--dry-run=server", "--output=yaml")) == w.hold(0), nil
+	w.await("the API server to hold "+w.ref, func(ctx context.Context) (bool, error) {
+		out, err := w.kubectl(ctx, "", "set", "image", w.ref, "app="+missingImage, "--dry-run=server", "--output=yaml", "--namespace", w.namespace)
+		return err == nil && w.holdOf(out) == w.hold(0), err
 	})
 }
 

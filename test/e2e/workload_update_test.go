@@ -208,7 +208,10 @@ func TestADeletedPolicyFinishesItsUpdate(t *testing.T) {
 	before := w.ready(3)
 	w.follows(", minReadySeconds: 3")
 	w.run("set", "image", w.ref, "app="+newImage)
-	w.await("the first pod", func(context.Context) (bool, error) { return slices.Contains(imagesOf(w.webs()), newImage), nil })
+	w.await("the first pod", func(ctx context.Context) (bool, error) {
+		pods, err := w.list(ctx)
+		return slices.Contains(imagesOf(pods), newImage), err
+	})
 	w.run("delete", "inplaceupdatepolicy/web", "--timeout="+patience.String())
 	w.settled()
 	w.rolledOut()
@@ -237,14 +240,15 @@ func TestUpdateOfAWorkloadSurvivesTheDeathOfItsManager(t *testing.T) {
 	w.follows("")
 	w.run("set", "image", w.ref, "app="+newImage)
 	for _, n := range []int{1, 3} {
-		w.await(fmt.Sprintf("%d updated pods", n), func(context.Context) (bool, error) {
+		w.await(fmt.Sprintf("%d updated pods", n), func(ctx context.Context) (bool, error) {
+			pods, err := w.list(ctx)
 			updated := 0
-			for _, is := range imagesOf(w.webs()) {
+			for _, is := range imagesOf(pods) {
 				if is == newImage {
 					updated++
 				}
 			}
-			return updated >= n, nil
+			return updated >= n, err
 		})
 		w.killsLeader()
 	}
