@@ -183,9 +183,7 @@ func (v *view) leave() bool {
 
 // update updates pods, and finishes when all have the template.
 func (v *view) update(observed Observation) {
-	if !v.recorded() {
-		return // the status is written first
-	}
+	v.record()
 	v.decision.Fields = v.fields
 	for _, p := range v.pods {
 		switch {
@@ -211,20 +209,16 @@ func (v *view) complete() bool {
 	return len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
 }
 
-// recorded records the fields in the status, and reports whether they were there already.
-func (v *view) recorded() bool {
+// record records the fields in the status, which is written before any pod gets them.
+func (v *view) record() {
 	status := &v.decision.Status
 	if status.Update != nil && v.fields.sameAs(status.Update) {
-		return true
+		return
 	}
-	update := v.fields.update.DeepCopy()
-	if update.StartTime.IsZero() {
-		update.StartTime.Time = v.now
+	status.Update = v.fields.update.DeepCopy()
+	if status.Update.StartTime.IsZero() {
+		status.Update.StartTime.Time = v.now
 	}
-	status.Update = update
-	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "the template has changed")
-	v.again(v.now)
-	return false
 }
 
 func (v *view) act(a Action) { v.decision.Actions = append(v.decision.Actions, a) }
