@@ -84,7 +84,7 @@ func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 	template := withoutHash(&active.Spec.Template)
 	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
-	return &ReplicaSet{Name: w.Name + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[annotationRevision]}
+	return &ReplicaSet{Name: w.Name + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[AnnotationRevision]}
 }
 
 // written returns a ReplicaSet with another template, and its own hash, which is in its selector.

@@ -39,7 +39,8 @@ type Workload struct {
 	// Revision names the template, and Label is the value of the label controller-revision-hash of pods with it; empty
 	// for a Deployment.
 	Revision, Label string
-	// ReplicaSets are those of a Deployment.
+	Selector        *metav1.LabelSelector
+	// ReplicaSets are the ReplicaSets of a Deployment.
 	ReplicaSets []*appsv1.ReplicaSet
 	// revisions are the templates of a StatefulSet or DaemonSet, by the value of the label controller-revision-hash.
 	revisions map[string]*corev1.PodTemplateSpec
@@ -50,7 +51,7 @@ type Workload struct {
 // FromDeployment returns a Deployment with its ReplicaSets as a Workload.
 func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) *Workload {
 	w := &Workload{
-		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Replicas: valueOr(d.Spec.Replicas, 1),
+		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: valueOr(d.Spec.Replicas, 1),
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
 		Revision: templateHash(&d.Spec.Template), historyLimit: valueOr(d.Spec.RevisionHistoryLimit, 10),
 	}
@@ -68,7 +69,7 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) *Wor
 // not readable.
 func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
 	w := &Workload{
-		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Replicas: valueOr(s.Spec.Replicas, 1),
+		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Selector: s.Spec.Selector, Replicas: valueOr(s.Spec.Replicas, 1),
 		MinReadySeconds: s.Spec.MinReadySeconds, Observed: s.Status.ObservedGeneration >= s.Generation,
 		Revision: s.Status.UpdateRevision, Label: s.Status.UpdateRevision,
 	}
@@ -88,7 +89,7 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 // readable.
 func FromDaemonSet(d *appsv1.DaemonSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
 	w := &Workload{
-		ObjectMeta: d.ObjectMeta, Kind: "DaemonSet", Template: &d.Spec.Template, Replicas: d.Status.DesiredNumberScheduled,
+		ObjectMeta: d.ObjectMeta, Kind: "DaemonSet", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: d.Status.DesiredNumberScheduled,
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
 	}
 	w.hold(d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType)
@@ -191,12 +192,12 @@ func hasPods(r *appsv1.ReplicaSet) bool {
 
 // revisionOf returns the revision of a ReplicaSet, as the Deployment's controller counts them.
 func revisionOf(r *appsv1.ReplicaSet) int64 {
-	n, _ := strconv.ParseInt(r.Annotations[annotationRevision], 10, 64) // 0 for a ReplicaSet without one
+	n, _ := strconv.ParseInt(r.Annotations[AnnotationRevision], 10, 64) // 0 for a ReplicaSet without one
 	return n
 }
 
-// annotationRevision is on ReplicaSets (pkg/controller/deployment/util/deployment_util.go).
-const annotationRevision = "deployment.kubernetes.io/revision"
+// AnnotationRevision is on ReplicaSets (pkg/controller/deployment/util/deployment_util.go).
+const AnnotationRevision = "deployment.kubernetes.io/revision"
 
 // sameTemplate compares templates as the Deployment's controller does: without pod-template-hash.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
