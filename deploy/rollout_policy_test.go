@@ -21,6 +21,8 @@ func TestManagerCreatesOnlyRequestsOfRollouts(t *testing.T) {
 		refused      bool
 	}{
 		"of a rollout":              {object: request("web-1", label+owner)},
+		"of a policy":               {object: request("web-1", strings.Replace(owner, "RestartRollout", "InPlaceUpdatePolicy", 1))},
+		"named as of no policy":     {object: request("db-1", strings.Replace(owner, "RestartRollout", "InPlaceUpdatePolicy", 1)), refused: true},
 		"of a Job's pod":            {object: request("sidecar-termination-u", ofPod)},
 		"of another pod":            {object: request("sidecar-termination-v", ofPod), refused: true},
 		"for another pod":           {object: request("sidecar-termination-u", strings.Replace(ofPod, "web-0", "web-1", 1)), refused: true},
