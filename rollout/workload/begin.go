@@ -30,8 +30,6 @@ func (v *view) begin(observed Observation) {
 		v.unknown(v1alpha1.ReasonPaused, "spec.paused is set: "+wording.Count(len(left), "pod is left", "pods are left"))
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
-	case !observed.ImagesPulled:
-		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonPrePulling, "waiting for the nodes to pull the new images")
 	default:
 		v.take(observed, left, ActionUpdate)
 	}
@@ -147,7 +145,7 @@ func (v *view) pause(i int, since time.Time) (until string, passed bool) {
 	case pause == nil, promoted != nil && promoted.Revision == v.workload.Revision && int(promoted.Step) >= i:
 		return "", true
 	case pause.Seconds == nil:
-		return "; waiting until it is promoted: kubectl refit rollout promote", false
+		return "; waiting until spec.promoted names it", false
 	}
 	end := since.Add(time.Duration(*pause.Seconds) * time.Second)
 	if !v.now.Before(end) {

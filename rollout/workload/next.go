@@ -32,8 +32,6 @@ type Observation struct {
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool
-	// ImagesPulled says that the nodes of all pods have the images of the template, or that nobody pulls them before.
-	ImagesPulled bool
 }
 
 // Decision is the result of Next.

@@ -138,7 +138,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods, ImagesPulled: true}, w.now)
+	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods}, w.now)
 	w.policy.Status = w.last.Status
 	for i, action := range w.last.Actions {
 		if i == cut {

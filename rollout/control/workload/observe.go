@@ -25,7 +25,7 @@ const page = 100
 
 // observe reads the input of workload.Next.
 func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (workload.Observation, error) {
-	observed := workload.Observation{ImagesPulled: true}
+	var observed workload.Observation
 	var err error
 	if observed.Older, err = r.older(ctx, policy); err != nil {
 		return observed, err
