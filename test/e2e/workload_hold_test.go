@@ -19,24 +19,32 @@ import (
 var asManager = []string{"--as=system:serviceaccount:" + systemNamespace + ":refit-manager", "--as-group=system:masters"}
 
 // governed gives the workload an InPlaceUpdatePolicy that begins nothing, and waits until the API server knows it.
-func (w *workload) governed(spec string) {
+func (w *workload) governed() {
 	w.t.Helper()
-	if out := w.run("get", "--raw", "/apis/admissionregistration.k8s.io/v1"); !strings.Contains(out, `"MutatingAdmissionPolicy"`) {
-		w.t.Skip("the API server has no MutatingAdmissionPolicy in v1: Kubernetes 1.36")
-	}
+	w.needsHold()
 	w.input(fmt.Sprintf(`
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy
 metadata: {name: web}
-spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}, paused: true%s}
-`, w.kind, spec), "apply")
+spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}, paused: true}
+`, w.kind), "apply")
 	w.run("patch", "inplaceupdatepolicy/web", "--subresource=status", "--type=merge", "--patch",
 		`{"status":{"matchedPods":0,"conditions":[{"type":"Accepted","status":"True","reason":"Accepted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-	if strings.Contains(spec, "ByOwner") {
-		return
+	w.awaitHold()
+}
+
+// needsHold skips the test before Kubernetes 1.36.
+func (w *workload) needsHold() {
+	w.t.Helper()
+	if out := w.run("get", "--raw", "/apis/admissionregistration.k8s.io/v1"); !strings.Contains(out, `"MutatingAdmissionPolicy"`) {
+		w.t.Skip("the API server has no MutatingAdmissionPolicy in v1: Kubernetes 1.36")
 	}
+}
+
+func (w *workload) awaitHold() {
+	w.t.Helper()
 	w.await("the API server to hold "+w.ref, func(context.Context) (bool, error) {
-		return w.holdOf(w.run("set", "image", w.ref, "app="+newImage, "--dry-run=server", "--output=yaml")) == w.hold(0), nil
+		return w.holdOf(w.run("set", "image", w.ref, "app="+missingImage, "--dry-run=server", "--output=yaml")) == w.hold(0), nil
 	})
 }
 
@@ -105,7 +113,7 @@ func TestChangedDeploymentIsHeldWhateverChangesIt(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", ownDeployment)
 	pods := w.ready(2)
-	w.governed("")
+	w.governed()
 	changed := w.manifest("web", ownDeployment, newImage)
 	dry := []string{"--dry-run=server", "--output=yaml"}
 	for name, text := range map[string]string{
@@ -138,6 +146,7 @@ func TestChangedDeploymentIsHeldWhateverChangesIt(t *testing.T) {
 	w.isHeld("replace", w.stored(), 0)
 	w.settled()
 	w.keeps(pods)
+	w.refusedRun("nothing of a ReplicaSet", append([]string{"patch", "replicaset/" + w.sets()[0].Name, "--patch", `{"spec":{"replicas":5}}`}, asManager...)...)
 	w.limitsManager(`"paused":false`)
 	w.rolledOut()
 	if got := imagesOf(w.ready(2)); slices.Contains(got, image) {
@@ -174,7 +183,7 @@ func TestChangedStatefulSetIsHeldWithThePartitionOfItsOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "StatefulSet", fmt.Sprintf(ownStatefulSet, 0))
 	pods := w.ready(2)
-	w.governed("")
+	w.governed()
 	w.input(w.manifest("web", fmt.Sprintf(ownStatefulSet, 1), newImage), "apply")
 	w.isHeld("apply", w.stored(), 1)
 	w.settled()
@@ -196,7 +205,7 @@ func TestChangedDaemonSetIsHeldAndKeepsItsStrategy(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "DaemonSet", ownDaemonSet)
 	pods := w.webs()
-	w.governed("")
+	w.governed()
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.isHeld("set image", w.stored(), 0)
 	w.input(w.manifest("web", ownDaemonSet, newImage), "apply")
@@ -222,7 +231,7 @@ func TestNothingIsHeldWithoutAPolicyForIt(t *testing.T) {
 	if got := w.holdOf(set(w.ref)); got != " " {
 		t.Errorf("without a policy: %q", got)
 	}
-	w.governed("")
+	w.governed()
 	w.input(w.manifest("other", ownDeployment, image), "apply")
 	if got := w.holdOf(set("deployment/other")); got != " " {
 		t.Errorf("another Deployment: %q", got)
@@ -238,7 +247,7 @@ func TestNothingIsHeldWithoutAPolicyForIt(t *testing.T) {
 func TestWorkloadIsHeldWhileNoManagerRuns(t *testing.T) {
 	w := newWorkload(t, "Deployment", ownDeployment)
 	pods := w.ready(2)
-	w.governed("")
+	w.governed()
 	w.scaleManager(0)
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.isHeld("set image", w.stored(), 0)
