@@ -36,6 +36,7 @@ import (
 	probewebhook "github.com/refit-project/refit/probe/webhook"
 	rolloutcontrol "github.com/refit-project/refit/rollout/control"
 	"github.com/refit-project/refit/rollout/control/configchange"
+	"github.com/refit-project/refit/rollout/control/workload"
 	sidecarsetcontrol "github.com/refit-project/refit/sidecarset/control"
 	sidecarsetwebhook "github.com/refit-project/refit/sidecarset/webhook"
 )
@@ -154,6 +155,14 @@ func addConcerns(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, traces *tra
 		})
 		if err != nil {
 			return fmt.Errorf("set up RestartRollouts: %w", err)
+		}
+	}
+	if cfg.InPlaceUpdates {
+		err := workload.Add(mgr, workload.Config{
+			Workers: cfg.Workers, Live: mgr.GetAPIReader(), Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if cfg.RestartRollouts && cfg.ConfigChanges {

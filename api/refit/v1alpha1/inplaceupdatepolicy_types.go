@@ -94,10 +94,6 @@ type InPlaceUpdatePolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Default
 	PodOrder PodOrder `json:"podOrder,omitempty"`
-	// PrePullPolicy says whether new images are pulled on the nodes of all pods before the first container stops.
-	// +optional
-	// +kubebuilder:default=Always
-	PrePullPolicy PrePullPolicy `json:"prePullPolicy,omitempty"`
 	// FailurePolicy says what happens when an updated pod does not become ready.
 	// +optional
 	// +kubebuilder:default=Pause

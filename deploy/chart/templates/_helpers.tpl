@@ -191,6 +191,9 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- if not (include "refit.restartRollouts" .) }}
 - --restart-rollouts=false
 {{- end }}
+{{- if not (include "refit.inPlaceUpdates" .) }}
+- --in-place-updates=false
+{{- end }}
 {{- if not (include "refit.configChanges" .) }}
 - --restart-on-config-change=false
 {{- end }}
