@@ -156,8 +156,6 @@ func TestChangedDeploymentIsHeldWhateverChangesIt(t *testing.T) {
 	if got := w.holdOf(w.stored()); got != " " {
 		t.Errorf("hold after the release: %q", got)
 	}
-	w.run("rollout", "restart", w.ref)
-	w.rolledOut() // not with a hold
 	pods = w.ready(2)
 	w.run("rollout", "undo", w.ref, "--to-revision=1")
 	w.isHeld("rollout undo", w.stored(), 0)
@@ -241,6 +239,8 @@ func TestNothingIsHeldWithoutAPolicyForIt(t *testing.T) {
 	w.await("the owner to hold", func(context.Context) (bool, error) { return w.holdOf(set(w.ref)) == " ", nil })
 	w.run("patch", "inplaceupdatepolicy/web", "--type=merge", "--patch", `{"spec":{"holdPolicy":"WhileUpdating"}}`)
 	w.await("the API server to hold", func(context.Context) (bool, error) { return w.holdOf(set(w.ref)) == w.hold(0), nil })
+	w.run("rollout", "restart", w.ref)
+	w.rolledOut()
 	w.run("delete", "inplaceupdatepolicy/web", "--timeout="+patience.String())
 	w.await("the end of the hold", func(context.Context) (bool, error) { return w.holdOf(set(w.ref)) == " ", nil })
 }
