@@ -153,6 +153,8 @@ func (v *view) proceed(observed Observation) {
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
 	case w.Held && v.leave():
+	case v.undone() && v.undoing():
+		v.undo() // it has not been written yet
 	case v.undone():
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; change it to try again")
 	default:

@@ -48,7 +48,7 @@ func (v *view) count() {
 		}
 	}
 	unavailable := budget.New(0, v.budgets(), v.size()-len(v.pods), 0, nil).Unavailable()
-	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32))) //nolint:gosec // bounded
+	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32)))
 	if status.UpdatedReadyPods > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}
@@ -89,6 +89,12 @@ func (v *view) failures() (n int) {
 // undone reports whether the present template has failed before and was undone.
 func (v *view) undone() bool {
 	return v.decision.Status.UndoneRevision == v.workload.Revision && v.workload.Revision != ""
+}
+
+// undoing reports whether the former template is to be written: the present one has not been undone before.
+func (v *view) undoing() bool {
+	c := meta.FindStatusCondition(v.policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonUndone
 }
 
 // undo writes the former template to the workload. The updated pods go back like in any other update.
