@@ -90,7 +90,6 @@ func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
               exec: [sh, -c, "echo 'events {} http { include {path}/*.conf; }' >/tmp/candidate && nginx -t -q -c /tmp/candidate -g 'user root; pid /tmp/pid;'"]
           verify:
 `)
-	s.needsImageVolumes(t)
 	pod := s.examplePod("pod.yaml")
 	sidecar := &pod.Spec.Containers[1]
 	pod.Spec.Volumes = append(pod.Spec.Volumes,

@@ -214,19 +214,41 @@ func (s *stage) second(ctx context.Context, r *refitv1alpha1.RestartRollout) err
 	})
 }
 
+// end leaves, and tries again while the API server does not do what it is asked.
+func (s *stage) end(ctx context.Context) error {
+	var failed error
+	err := cluster.Until(ctx, "end of meeting "+s.namespace, endTime, func(ctx context.Context) bool {
+		failed = s.leave(ctx)
+		return failed == nil
+	})
+	if err != nil {
+		return errors.Join(err, failed)
+	}
+	return nil
+}
+
 // leave ends what is under way and takes the workload away. The rollouts that have ended stay, for what their statuses say.
 func (s *stage) leave(ctx context.Context) error {
+	errs := []error{s.remove(ctx, s.left...)} // a schedule before its rollouts, or it creates another one
 	var rollouts refitv1alpha1.RestartRolloutList
-	errs := []error{s.cluster.List(ctx, &rollouts, client.InNamespace(s.namespace))}
+	errs = append(errs, s.cluster.List(ctx, &rollouts, client.InNamespace(s.namespace)))
 	for i := range rollouts.Items {
 		if !meta.IsStatusConditionTrue(rollouts.Items[i].Status.Conditions, refitv1alpha1.ConditionComplete) {
-			s.left = append(s.left, &rollouts.Items[i])
+			errs = append(errs, s.remove(ctx, &rollouts.Items[i]))
 		}
 	}
 	object := metav1.ObjectMeta{Namespace: s.namespace, Name: workloadName}
-	s.left = append(s.left, &appsv1.Deployment{ObjectMeta: object}, &policyv1.PodDisruptionBudget{ObjectMeta: object})
-	for _, object := range s.left {
-		errs = append(errs, client.IgnoreNotFound(s.cluster.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))))
+	errs = append(errs, s.remove(ctx, &appsv1.Deployment{ObjectMeta: object}, &policyv1.PodDisruptionBudget{ObjectMeta: object}))
+	return errors.Join(errs...)
+}
+
+func (s *stage) remove(ctx context.Context, objects ...client.Object) error {
+	var errs []error
+	for _, object := range objects {
+		err := s.cluster.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, object.GetName(), err))
+		}
 	}
 	return errors.Join(errs...)
 }
