@@ -73,7 +73,7 @@ func (v *view) remaining() []*pod {
 	}
 	oldest := v.rollout.Annotations[v1alpha1.AnnotationOldestFirst] == "true"
 	slices.SortStableFunc(left, func(a, b *pod) int {
-		if order := cmp.Compare(rank(&a.budget), rank(&b.budget)); order != 0 || !oldest {
+		if order := cmp.Compare(a.budget.Rank(), b.budget.Rank()); order != 0 || !oldest {
 			return order
 		}
 		return v.running(a).Compare(v.running(b))
@@ -89,19 +89,6 @@ func (v *view) running(p *pod) (since time.Time) {
 		}
 	}
 	return since
-}
-
-func rank(p *budget.Pod) int {
-	switch {
-	case p.Stuck:
-		return 0
-	case !p.Ready:
-		return 1
-	case !p.Available:
-		return 2
-	default:
-		return 3
-	}
 }
 
 // stopped reports whether failures prevent further restarts.

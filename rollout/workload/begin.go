@@ -44,7 +44,7 @@ func (v *view) outdated() []*pod {
 			left = append(left, p)
 		}
 	}
-	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(rank(&a.budget), rank(&b.budget)) })
+	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(a.budget.Rank(), b.budget.Rank()) })
 	return left
 }
 

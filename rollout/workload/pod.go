@@ -162,17 +162,3 @@ func ordinal(name string) int32 {
 	n, _ := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32) // names end with a number
 	return int32(n)
 }
-
-// rank is lower for a pod that is updated earlier.
-func rank(p *budget.Pod) int {
-	switch {
-	case p.Stuck:
-		return 0
-	case !p.Ready:
-		return 1
-	case !p.Available:
-		return 2
-	default:
-		return 3
-	}
-}
