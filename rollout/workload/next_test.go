@@ -3,6 +3,7 @@ package workload_test
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -155,6 +156,30 @@ func TestChangesThatAreNotPossibleInPlace(t *testing.T) {
 			if w.created != want.replaced || w.progressing() != want.progressing {
 				t.Errorf("%s, %s: %d pods were replaced, %s", kind, policy, w.created, w.progressing())
 			}
+		}
+	}
+}
+
+// The write of the former template may fail after the status was written.
+func TestUndoIsRepeatedUntilItIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 3)
+		w.policy.Spec.FailurePolicy = v1alpha1.UpdateFailureUndo
+		w.bad["app:2"] = true
+		w.edit(image("app:2"))
+		for range 40 {
+			w.controller()
+			w.kubelet()
+			if w.look(-1); w.policy.Status.UndoneRevision != "" {
+				break
+			}
+			w.now = w.now.Add(time.Second)
+		}
+		image("app:2")(w.template()) // as if the write had failed
+		w.rounds(40)
+		if w.images()["app:1"] != 3 || w.template().Spec.Containers[0].Image != "app:1" {
+			t.Errorf("%s: images %v, template %s, %s", kind, w.images(), w.template().Spec.Containers[0].Image, w.progressing())
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (w *workload) follows(spec string) {
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy
 metadata: {name: web}
-spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}, prePullPolicy: Never%s}
+spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}%s}
 `, w.kind, spec), "apply")
 	w.run("wait", "inplaceupdatepolicy/web", "--for=condition=Accepted", "--timeout="+patience.String())
 	w.awaitHold()
