@@ -124,7 +124,7 @@ func TestPolicyIsNotReadyWhilePodsAreReplaced(t *testing.T) {
 	w.look(-1) // releases it
 	w.deployment.Status.ObservedGeneration = w.deployment.Generation
 	*w.replicaSets[0].Spec.Replicas = 2
-	w.addReplicaSet("web-new", &w.deployment.Spec.Template, 2, "2")
+	w.addReplicaSet("web-new", &w.deployment.Spec.Template, 2, "2").Status.ObservedGeneration = 1
 	w.look(-1)
 	if w.progressing() != "True Replacing" {
 		t.Errorf("%s in the middle of the rollout", w.progressing())
