@@ -48,7 +48,7 @@ func (v *view) count() {
 		}
 	}
 	unavailable := budget.New(0, v.budgets(), v.size()-len(v.pods), 0, nil).Unavailable()
-	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32))) //nolint:gosec // bounded
+	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32)))
 	if status.UpdatedReadyPods > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}

@@ -195,7 +195,7 @@ func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUp
 	if after.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeWarning
 	}
-	r.Recorder.Eventf(policy, nil, kind, "Progressing"+after.Reason, "Update", "%s", after.Message)
+	r.Recorder.Eventf(policy, nil, kind, after.Reason, "Update", "%s", after.Message)
 	r.Logger.Info("InPlaceUpdatePolicy", "policy", policy.Namespace+"/"+policy.Name, "reason", after.Reason, "message", after.Message)
 	return nil
 }
