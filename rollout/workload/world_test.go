@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/inplace"
@@ -159,9 +158,11 @@ func (w *world) act(a *workload.Action) {
 	w.t.Helper()
 	switch a.Kind {
 	case workload.ActionUpdate:
-		update, err := w.last.Fields.Update(a.Pod, plan.Options{
-			Revision: w.last.Status.UpdateRevision, ImagesPresent: true, DrainSeconds: ptr.Deref(w.policy.Spec.DrainSeconds, 0),
-		})
+		options := plan.Options{Revision: w.last.Status.UpdateRevision, ImagesPresent: true}
+		if drain := w.policy.Spec.DrainSeconds; drain != nil {
+			options.DrainSeconds = *drain
+		}
+		update, err := w.last.Fields.Update(a.Pod, options)
 		if err != nil {
 			w.t.Fatal(err)
 		}
