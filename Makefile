@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-kubernetes test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -25,6 +25,9 @@ demo-sidecarset: ## Sidecars injected, updated in place in ten pods, and upgrade
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
 	@hack/run.sh test
+
+test-kubernetes: ## The end-to-end tests on another version of Kubernetes than make test (VERSION=1.34)
+	@KUBERNETES='$(or $(VERSION),$(error VERSION=1.37, 1.34 or 1.31))' hack/run.sh test -part=e2e
 
 test-vm: ## The demos on a fresh Debian with systemd and cgroup v2, in a virtual machine, before and after a power failure
 	@test/vm/run.sh

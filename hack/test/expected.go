@@ -95,7 +95,26 @@ func expected(part string) map[string]verdict.Expected {
 		return quick
 	case partCluster:
 		return onCluster
+	case partE2E:
+		return map[string]verdict.Expected{endToEndStep: anyVersion()}
 	}
 	maps.Copy(quick, onCluster)
 	return quick
+}
+
+// anyVersion is what the end-to-end tests are held to on a version of Kubernetes that make test does not run on.
+func anyVersion() verdict.Expected {
+	const lacks = "a version of Kubernetes may lack what it needs: see needed in test/e2e"
+	return verdict.Expected{
+		Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 130},
+		MaySkip: map[string]string{
+			`test/e2e\.TestAManagerStartsBesideLargePods$`:                                           "make hostile runs it",
+			`test/e2e\.TestResize`:                                                                   lacks,
+			`test/e2e\.TestTutorials/update-a-pod-in-place$`:                                         lacks,
+			`test/e2e\.Test(CompiledSidecarSetIsInjectedWithout|WhatOthersAddToASidecar)\w+$`:        lacks,
+			`test/e2e\.Test(ContainerPolicyAndRulesCome|RuleRestartsAllContainers)\w+(/|$)`:          lacks,
+			`test/e2e\.Test(ImageAndResourcesOne|ImageOfANativeSidecar|ImagePulledByAnother)\w+$`:    lacks,
+			`test/e2e\.Test(MaxContainerRestartPeriod|ObservedGeneration|PrecheckRefusesBefore)\w+$`: lacks,
+		},
+	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	part := flag.String("part", "", "only `PART`: check (lint, generated files, unit tests), audit (dead code, known vulnerabilities, promtool) or cluster")
+	part := flag.String("part", "", "only `PART`: check (lint, generated files, unit tests), audit (dead code, known vulnerabilities, promtool), cluster, or e2e (end-to-end tests on the version of Kubernetes in $KUBERNETES)")
 	flag.Parse()
 	if *part != "" && !slices.Contains(parts, *part) {
 		flag.Usage()
@@ -37,9 +37,9 @@ func main() {
 	}
 }
 
-const partCheck, partAudit, partCluster = "check", "audit", "cluster"
+const partCheck, partAudit, partCluster, partE2E = "check", "audit", "cluster", "e2e"
 
-var parts = []string{partCheck, partAudit, partCluster}
+var parts = []string{partCheck, partAudit, partCluster, partE2E}
 
 // errFailed says that something was found, which has been printed already.
 var errFailed = errors.New("failed")
@@ -48,7 +48,7 @@ var errFailed = errors.New("failed")
 type suite struct {
 	root   string
 	report *step.Reporter
-	part   string            // partCheck, partCluster or both if empty
+	part   string            // one of parts, or all but partE2E if empty
 	tool   map[string]string // paths of the tools of tools/go.mod
 	ran    map[string]verdict.Tests
 }
@@ -78,9 +78,12 @@ func run(ctx context.Context, part string) error {
 		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx), s.rules(ctx))
 	}
 	if only(partCluster) {
-		faults = append(faults, s.onCluster(ctx))
+		faults = append(faults, s.onCluster(ctx, s.everything))
 	}
-	if only(partCheck, partCluster) {
+	if part == partE2E {
+		faults = append(faults, s.onCluster(ctx, s.endToEnd))
+	}
+	if part != partAudit {
 		faults = append(faults, verdict.Check(s.ran, expected(part)))
 	}
 	if ctx.Err() != nil {

@@ -53,7 +53,7 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 }
 
 // onCluster makes a cluster, tests on it and takes it away.
-func (s *suite) onCluster(ctx context.Context) (err error) {
+func (s *suite) onCluster(ctx context.Context, tests func(context.Context) error) (err error) {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -71,20 +71,42 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	return tests(ctx)
+}
+
+// everything that needs a cluster.
+func (s *suite) everything(ctx context.Context) error {
 	conformance := s.conformance(ctx)
-	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh", "--tests"}}); err != nil {
+	if err := s.images(ctx); err != nil {
 		return errors.Join(conformance, err)
 	}
-	kubeconfig := "KUBECONFIG=" + s.cluster("kubeconfig")
 	// First, as it needs a cluster without Refit, and leaves one.
-	chart := s.goTest(ctx, chartStep, s.root, []string{"REFIT_CHART=1", kubeconfig},
+	chart := s.goTest(ctx, chartStep, s.root, []string{"REFIT_CHART=1", s.kubeconfig()},
 		"-count=1", "-timeout="+e2eTimeout.String(), "./test/chart")
-	end2end := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", kubeconfig},
-		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
-	chaos := s.goTest(ctx, chaosStep, s.root, []string{"REFIT_CHAOS=1", kubeconfig},
+	end2end := s.endToEndTests(ctx)
+	chaos := s.goTest(ctx, chaosStep, s.root, []string{"REFIT_CHAOS=1", s.kubeconfig()},
 		"-count=1", "-run=TestSmallDose", "-timeout="+e2eTimeout.String(), "./test/chaos")
 	return errors.Join(conformance, chart, end2end, chaos)
 }
+
+// endToEnd are the end-to-end tests alone.
+func (s *suite) endToEnd(ctx context.Context) error {
+	if err := s.images(ctx); err != nil {
+		return err
+	}
+	return s.endToEndTests(ctx)
+}
+
+func (s *suite) images(ctx context.Context) error {
+	return s.report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh", "--tests"}})
+}
+
+func (s *suite) endToEndTests(ctx context.Context) error {
+	return s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
+		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
+}
+
+func (s *suite) kubeconfig() string { return "KUBECONFIG=" + s.cluster("kubeconfig") }
 
 // conformance runs the suite of package cri on a node's containerd, without its kubelet, which takes pods that it has not
 // made for remains of old ones and removes them.

@@ -40,6 +40,21 @@ type Pod struct {
 	Stuck bool
 }
 
+// Rank is lower for a pod that is to be taken out of service earlier: first pods that cannot become ready by themselves,
+// then other pods that do not serve, then pods that are unavailable for another reason.
+func (p *Pod) Rank() int {
+	switch {
+	case p.Stuck:
+		return 0
+	case !p.Ready:
+		return 1
+	case !p.Available:
+		return 2
+	default:
+		return 3
+	}
+}
+
 // Observe returns the state of a pod for budgets. requests are the requests of its namespace that name it, whoever has
 // created them. again is when the state changes even without a change of the objects.
 func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again recheck.At) {

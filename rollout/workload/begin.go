@@ -26,7 +26,7 @@ func (v *view) begin(observed Observation) {
 		v.undo()
 	case failed > 0 && v.policy.Spec.FailurePolicy != v1alpha1.UpdateFailureContinue:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s: no further pod is updated; change the template, or repair the pods", wording.Count(failed, "pod has failed", "pods have failed")))
-	case v.policy.Spec.Paused:
+	case v.policy.Spec.Paused && !v.leaving():
 		v.unknown(v1alpha1.ReasonPaused, "spec.paused is set: "+wording.Count(len(left), "pod is left", "pods are left"))
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
@@ -44,7 +44,7 @@ func (v *view) outdated() []*pod {
 			left = append(left, p)
 		}
 	}
-	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(rank(&a.budget), rank(&b.budget)) })
+	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(a.budget.Rank(), b.budget.Rank()) })
 	return left
 }
 
@@ -92,6 +92,9 @@ func (v *view) evict(observed Observation) {
 
 // allowed returns how many more pods may get the template, and why not more.
 func (v *view) allowed() (n int, reason, message string) {
+	if v.leaving() { // the update is completed first
+		return math.MaxInt, "", ""
+	}
 	have := 0
 	for _, p := range v.pods {
 		if p.stage != outdated {

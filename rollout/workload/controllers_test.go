@@ -137,6 +137,9 @@ func (w *world) create(name string, owner types.UID, t *corev1.PodTemplateSpec, 
 	}
 	t.Spec.DeepCopyInto(&pod.Spec)
 	pod.Spec.NodeName = "node-" + name
+	for _, gate := range t.Spec.ReadinessGates {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
+	}
 	w.pods[name] = pod
 }
 
@@ -178,13 +181,24 @@ func (w *world) container(pod *corev1.Pod, c *corev1.Container) (ready bool) {
 	return status.Ready
 }
 
+// condition sets Ready, which also needs the readiness gates.
 func (w *world) condition(pod *corev1.Pod, ready bool) {
-	status := corev1.ConditionFalse
+	at := -1
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			at = i
+		} else {
+			ready = ready && c.Status == corev1.ConditionTrue
+		}
+	}
+	now := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(w.now)}
 	if ready {
-		status = corev1.ConditionTrue
+		now.Status = corev1.ConditionTrue
 	}
-	if len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == status {
-		return
+	switch {
+	case at < 0:
+		pod.Status.Conditions = append(pod.Status.Conditions, now)
+	case pod.Status.Conditions[at].Status != now.Status:
+		pod.Status.Conditions[at] = now
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(w.now)}}
 }

@@ -50,6 +50,10 @@ func (v *view) finishReplicaSets() bool {
 	if sameTemplate(&active.Spec.Template, w.Template) {
 		return active.Status.ObservedGeneration >= active.Generation
 	}
+	if !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
+		v.notHeld() // its controller would move the pods
+		return false
+	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; its ReplicaSet gets it")
 	if kept := v.history(active); kept != nil {
 		v.act(Action{Kind: ActionKeepHistory, ReplicaSet: kept})
@@ -103,6 +107,9 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	switch {
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+	case w.Held && v.leave():
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.leaving():
+		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
 	case w.Held:

@@ -55,6 +55,7 @@ type ActionKind string
 const (
 	ActionUpdate      ActionKind = "Update"      // begin the update of Pod, with Fields.Update and inplace.Start
 	ActionContinue    ActionKind = "Continue"    // continue the update of Pod, with inplace.Next
+	ActionWithdraw    ActionKind = "Withdraw"    // take back what an earlier update of Pod has not written, with Withdraw
 	ActionLabel       ActionKind = "Label"       // set the label controller-revision-hash of Pod to Label
 	ActionEvict       ActionKind = "Evict"       // evict Pod, whose controller replaces it
 	ActionKeepHistory ActionKind = "KeepHistory" // create ReplicaSet, or write its template if it exists
@@ -153,8 +154,8 @@ func (v *view) proceed(observed Observation) {
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
 	case w.Held && v.leave():
-	case v.undone() && v.undoing():
-		v.undo() // it has not been written yet
+	case v.undone() && (v.decision.Status.Update != nil || v.leaving()):
+		v.undo() // again, if the former template was not written, or the failed one was applied again
 	case v.undone():
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; change it to try again")
 	default:
@@ -165,7 +166,7 @@ func (v *view) proceed(observed Observation) {
 // leave does what the policy says about an update in progress when the policy is deleted. It reports whether nothing else
 // is to be done.
 func (v *view) leave() bool {
-	if v.policy.DeletionTimestamp == nil {
+	if !v.leaving() {
 		return false
 	}
 	switch v.policy.Spec.DeletionPolicy {
@@ -173,7 +174,7 @@ func (v *view) leave() bool {
 		v.replacing("the policy is deleted: the controller of the workload replaces the pods")
 		return true
 	case v1alpha1.UpdateDeletionUndo:
-		if v.decision.Status.UndoneRevision == "" {
+		if v.decision.Status.UndoneRevision == "" || v.undone() {
 			v.undo()
 			return true
 		}
@@ -181,12 +182,17 @@ func (v *view) leave() bool {
 	return false
 }
 
+// leaving reports whether the policy is being deleted.
+func (v *view) leaving() bool { return v.policy.DeletionTimestamp != nil }
+
 // update updates pods, and finishes when all have the template.
 func (v *view) update(observed Observation) {
 	v.record()
 	v.decision.Fields = v.fields
 	for _, p := range v.pods {
 		switch {
+		case p.stage == updating && p.stale:
+			v.act(Action{Kind: ActionWithdraw, Pod: p.Pod})
 		case p.stage == updating:
 			v.act(Action{Kind: ActionContinue, Pod: p.Pod})
 		case p.stage == updated && p.budget.Available && !p.labelled && !p.excluded:

@@ -38,7 +38,9 @@ type pod struct {
 	labelled bool
 	// excluded says that the partition of the owner excludes the pod.
 	excluded bool
-	failure  *v1alpha1.PodFailure
+	// stale says that an update to an earlier template is in progress, although the pod has the present one.
+	stale   bool
+	failure *v1alpha1.PodFailure
 }
 
 // done reports whether the update of the pod has ended and the pod is available.
@@ -90,7 +92,9 @@ func (v *view) judge(p *pod) {
 	if has {
 		p.stage = updated
 	}
-	if recorded == nil || recorded.State.Revision != v.workload.Revision {
+	other := recorded == nil || recorded.State.Revision != v.workload.Revision
+	p.stale = other && has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
+	if other && !p.stale {
 		v.failNew(p)
 		return
 	}
@@ -102,6 +106,10 @@ func (v *view) judge(p *pod) {
 	v.again(decision.Again)
 	if decision.Kind != inplace.KindDone {
 		p.stage = updating
+	}
+	if p.stale {
+		v.failNew(p)
+		return
 	}
 	v.fail(p, recorded, &decision)
 }
@@ -161,18 +169,4 @@ func deletionCost(p *corev1.Pod) int64 {
 func ordinal(name string) int32 {
 	n, _ := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32) // names end with a number
 	return int32(n)
-}
-
-// rank is lower for a pod that is updated earlier.
-func rank(p *budget.Pod) int {
-	switch {
-	case p.Stuck:
-		return 0
-	case !p.Ready:
-		return 1
-	case !p.Available:
-		return 2
-	default:
-		return 3
-	}
 }

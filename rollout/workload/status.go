@@ -91,12 +91,6 @@ func (v *view) undone() bool {
 	return v.decision.Status.UndoneRevision == v.workload.Revision && v.workload.Revision != ""
 }
 
-// undoing reports whether the former template is to be written: the present one has not been undone before.
-func (v *view) undoing() bool {
-	c := meta.FindStatusCondition(v.policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonUndone
-}
-
 // undo writes the former template to the workload. The updated pods go back like in any other update.
 func (v *view) undo() {
 	template := v.formerTemplate()

@@ -149,8 +149,11 @@ func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
 		}
 	}
 	if w.Kind == "Deployment" {
-		if r := w.active(); r != nil {
-			add(&r.Spec.Template)
+		active := w.active()
+		for _, r := range w.ReplicaSets { // several have pods in the middle of a rollout of the Deployment's controller
+			if r == active || hasPods(r) {
+				add(&r.Spec.Template)
+			}
 		}
 		return templates
 	}

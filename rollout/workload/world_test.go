@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,8 @@ type world struct {
 	created     int             // pods, by controllers
 	worst       int             // the largest number of pods that were unavailable at a time
 	version     int
+	writes      int // of Refit
+	dieAt       int // the process dies instead of this write
 	last        workload.Decision
 }
 
@@ -71,7 +74,7 @@ func newWorld(t *testing.T, kind string, pods int32) *world {
 		w.daemonSet.Status.DesiredNumberScheduled = pods
 	}
 	w.rounds(3)
-	w.created, w.worst, w.restarts = 0, 0, map[string]int{}
+	w.created, w.worst, w.writes, w.restarts = 0, 0, 0, map[string]int{}
 	return w
 }
 
@@ -139,9 +142,12 @@ func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
 	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods}, w.now)
+	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
+		return
+	}
 	w.policy.Status = w.last.Status
 	for i, action := range w.last.Actions {
-		if i == cut {
+		if i == cut || w.dies() {
 			return
 		}
 		w.act(&action)
@@ -152,7 +158,11 @@ func (w *world) act(a *workload.Action) {
 	w.t.Helper()
 	switch a.Kind {
 	case workload.ActionUpdate:
-		update, err := w.last.Fields.Update(a.Pod, plan.Options{Revision: w.last.Status.UpdateRevision, ImagesPresent: true})
+		options := plan.Options{Revision: w.last.Status.UpdateRevision, ImagesPresent: true}
+		if drain := w.policy.Spec.DrainSeconds; drain != nil {
+			options.DrainSeconds = *drain
+		}
+		update, err := w.last.Fields.Update(a.Pod, options)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -169,6 +179,8 @@ func (w *world) act(a *workload.Action) {
 		if d := inplace.Next(a.Pod, recorded, nil, w.now); d.Kind == inplace.KindStep {
 			w.patch(a.Pod, d.Step)
 		}
+	case workload.ActionWithdraw:
+		w.withdraw(a.Pod)
 	case workload.ActionLabel:
 		w.pods[a.Pod.Name].Labels[appsv1.ControllerRevisionHashLabelKey] = a.Label
 	case workload.ActionEvict:

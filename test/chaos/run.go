@@ -128,6 +128,9 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	sent, unsent := r.requests.Sent()
 	r.journal.Say("%d requests sent, %d could not be; waiting for the rest of them to end", sent, unsent)
+	if err := works.meetings.Last(inner); err != nil {
+		return err
+	}
 	if err := errors.Join(works.rollouts.Last(inner), works.sets.Last(inner), works.changes.Last(inner)); err != nil {
 		return err
 	}
@@ -149,6 +152,7 @@ type works struct {
 	rollouts *load.Rollouts
 	sets     *load.SidecarSets
 	changes  *load.Changes
+	meetings *meetings.Meetings
 	lanes    []func(context.Context) error
 }
 
@@ -171,14 +175,13 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 	if w.changes, err = load.StartChanges(ctx, r.cluster, r.choices()); err != nil {
 		return w, err
 	}
+	w.meetings = meetings.New(r.cluster, r.journal, r.choices, r.Records)
 	w.lanes = []func(context.Context) error{
 		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
 		w.rollouts.Run, w.sets.Run, w.changes.Run, sidecars.Run,
 		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
 		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
-		func(ctx context.Context) error {
-			return meetings.New(r.cluster, r.journal, r.choices, r.Records).Run(ctx, r.meetings(), r.lanes())
-		},
+		func(ctx context.Context) error { return w.meetings.Run(ctx, r.meetings(), r.lanes()) },
 		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) },
 	}
 	return w, r.raiseGhost(ctx)

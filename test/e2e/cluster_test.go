@@ -3,13 +3,11 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +48,7 @@ type cluster struct {
 	// state is the .cluster folder of a test cluster; empty for a cluster that somebody else has made.
 	state string
 	nodes []string // names of those that run refit-daemon
+	minor int      // version of Kubernetes, as 37 for 1.37
 	// deploy reads the manifests of deploy/.
 	deploy install.Config
 }
@@ -82,6 +81,9 @@ func open(ctx context.Context) (*cluster, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	if c.deploy, err = c.manifests(); err != nil {
+		return nil, err
+	}
+	if c.minor, err = minorVersion(config); err != nil {
 		return nil, err
 	}
 	if os.Getenv("REFIT_E2E_INSTALL") != "0" {
@@ -169,26 +171,5 @@ func (c *cluster) needsTwoNodes(t *testing.T) {
 	t.Helper()
 	if len(c.nodes) < 2 {
 		t.Skip("needs two nodes: make cluster-up NODES=2")
-	}
-}
-
-// needsImageVolumes skips the test before Kubernetes 1.36, where image volumes are stable (KEP-4639).
-func (c *cluster) needsImageVolumes(t *testing.T) {
-	t.Helper()
-	out, err := c.kubectl(t.Context(), "", "version", "--output=json")
-	var version struct {
-		ServerVersion struct {
-			Minor string `json:"minor"`
-		} `json:"serverVersion"`
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &version)
-	}
-	minor, parseErr := strconv.Atoi(strings.TrimRight(version.ServerVersion.Minor, "+"))
-	if err := errors.Join(err, parseErr); err != nil {
-		t.Fatalf("ask for the version: %v: %s", err, out)
-	}
-	if minor < 36 {
-		t.Skip("needs Kubernetes 1.36 for image volumes")
 	}
 }

@@ -45,6 +45,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatalf("no cluster to test on: %v", err)
 	}
+	cluster.needsItsVersion(t)
 	s := &fixture{cluster: cluster, t: t}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	s.check(s.Create(t.Context(), namespace), "make namespace")

@@ -50,6 +50,8 @@ func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 		return r.begin(ctx, policy, decision, a.Pod)
 	case workload.ActionContinue:
 		return r.proceed(ctx, a.Pod)
+	case workload.ActionWithdraw:
+		return r.withdraw(ctx, decision, a.Pod)
 	case workload.ActionLabel:
 		patch := map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]string{appsv1.ControllerRevisionHashLabelKey: a.Label},
@@ -95,10 +97,27 @@ func (r *reconciler) proceed(ctx context.Context, pod *corev1.Pod) error {
 		known = nil // others may have written it
 	}
 	next := inplace.Next(pod, recorded, known, r.Clock())
-	if next.Kind != inplace.KindStep {
+	if next.Kind != inplace.KindStep || next.Step.Kind == inplace.StepRestart { // a restart is of an update by somebody else
 		return nil
 	}
 	_, err = inplace.Write(ctx, podAPI{r}, pod, next.Step)
+	return err
+}
+
+// withdraw takes back what an earlier update has not written to a pod, or else continues it.
+func (r *reconciler) withdraw(ctx context.Context, decision *workload.Decision, pod *corev1.Pod) error {
+	recorded, err := record.Read(pod)
+	if err != nil {
+		return err
+	}
+	step, err := decision.Fields.Withdraw(pod, recorded, r.Clock())
+	if err != nil {
+		return err
+	}
+	if step == nil {
+		return r.proceed(ctx, pod)
+	}
+	_, err = inplace.Write(ctx, podAPI{r}, pod, step)
 	return err
 }
 

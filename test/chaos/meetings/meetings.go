@@ -23,8 +23,12 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
-// rolloutTime is the wait for one rollout. The judge says what it means that it takes longer.
-const rolloutTime = 150 * time.Second
+const (
+	// rolloutTime is the wait for one rollout. The judge says what it means that it takes longer.
+	rolloutTime = 150 * time.Second
+	// endTime is how long a meeting tries to end: longer than most outages of the API server.
+	endTime = time.Minute
+)
 
 // Meetings are made one after the other, in each lane.
 type Meetings struct {
@@ -34,6 +38,9 @@ type Meetings struct {
 	deals   chan deal
 	folder  string
 	tool    func() (string, error) // path of the command that users give
+
+	mu         sync.Mutex
+	unfinished []*stage // of meetings that could not end
 }
 
 // deal is a meeting with its number in the run.
@@ -122,6 +129,20 @@ func (m *Meetings) Run(ctx context.Context, names []string, lanes int) error {
 	return group.Wait()
 }
 
+// Last ends the meetings that could not end, as in an outage or because the time of the faults was over. What they leave, such as a
+// schedule, would go on to restart pods.
+func (m *Meetings) Last(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.unfinished {
+		if err := s.end(ctx); err != nil {
+			return err
+		}
+	}
+	m.unfinished = nil
+	return nil
+}
+
 // make makes one meeting and takes its workload away. What cannot be done, as in an outage, is said: the next one will do.
 func (m *Meetings) make(ctx context.Context, d deal) {
 	s := &stage{
@@ -133,8 +154,13 @@ func (m *Meetings) make(ctx context.Context, d deal) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, cluster.ErrLate) {
 		m.journal.Say("meeting %s: %v", d.name, err)
 	}
-	if err := s.leave(context.WithoutCancel(ctx)); err != nil {
-		m.journal.Say("end of meeting %s: %v", d.name, err)
+	if err := s.end(ctx); err != nil {
+		if ctx.Err() == nil {
+			m.journal.Say("meeting %s: %v", d.name, err)
+		}
+		m.mu.Lock()
+		m.unfinished = append(m.unfinished, s)
+		m.mu.Unlock()
 	}
 	m.journal.Say("%-16s %s", "meeting", fmt.Sprintf("%s, %s", d.name, time.Since(begin).Round(time.Second)))
 }

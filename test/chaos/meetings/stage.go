@@ -187,13 +187,13 @@ func (s *stage) rollout(ctx context.Context, change func(*refitv1alpha1.RestartR
 func rolloutSpec() refitv1alpha1.RestartRolloutSpec {
 	return refitv1alpha1.RestartRolloutSpec{
 		TargetRef:  &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: workloadName},
-		Containers: []string{"app"}, MaxUnavailable: new(intstr.FromInt32(1)),
+		Containers: refitv1alpha1.RolloutContainers("app"), RolloutPace: refitv1alpha1.RolloutPace{MaxUnavailable: new(intstr.FromInt32(1))},
 	}
 }
 
 func (s *stage) ended(ctx context.Context, r *refitv1alpha1.RestartRollout) error {
 	return cluster.Until(ctx, "end of "+r.Namespace+"/"+r.Name, rolloutTime, func(ctx context.Context) bool {
-		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionComplete)
+		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionFinished)
 	})
 }
 
@@ -210,23 +210,45 @@ func (s *stage) begun(ctx context.Context) error {
 // second waits until the rollout has restarted a pod and has begun with another one.
 func (s *stage) second(ctx context.Context, r *refitv1alpha1.RestartRollout) error {
 	return cluster.Until(ctx, "second restart of "+r.Namespace+"/"+r.Name, rolloutTime, func(ctx context.Context) bool {
-		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && r.Status.Restarted > 0 && r.Status.Restarting > 0
+		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && r.Status.RestartedPods > 0 && r.Status.RestartingPods > 0
 	})
+}
+
+// end leaves, and tries again while the API server does not do what it is asked.
+func (s *stage) end(ctx context.Context) error {
+	var failed error
+	err := cluster.Until(ctx, "end of meeting "+s.namespace, endTime, func(ctx context.Context) bool {
+		failed = s.leave(ctx)
+		return failed == nil
+	})
+	if err != nil {
+		return errors.Join(err, failed)
+	}
+	return nil
 }
 
 // leave ends what is under way and takes the workload away. The rollouts that have ended stay, for what their statuses say.
 func (s *stage) leave(ctx context.Context) error {
+	errs := []error{s.remove(ctx, s.left...)} // a schedule before its rollouts, or it creates another one
 	var rollouts refitv1alpha1.RestartRolloutList
-	errs := []error{s.cluster.List(ctx, &rollouts, client.InNamespace(s.namespace))}
+	errs = append(errs, s.cluster.List(ctx, &rollouts, client.InNamespace(s.namespace)))
 	for i := range rollouts.Items {
-		if !meta.IsStatusConditionTrue(rollouts.Items[i].Status.Conditions, refitv1alpha1.ConditionComplete) {
-			s.left = append(s.left, &rollouts.Items[i])
+		if !meta.IsStatusConditionTrue(rollouts.Items[i].Status.Conditions, refitv1alpha1.ConditionFinished) {
+			errs = append(errs, s.remove(ctx, &rollouts.Items[i]))
 		}
 	}
 	object := metav1.ObjectMeta{Namespace: s.namespace, Name: workloadName}
-	s.left = append(s.left, &appsv1.Deployment{ObjectMeta: object}, &policyv1.PodDisruptionBudget{ObjectMeta: object})
-	for _, object := range s.left {
-		errs = append(errs, client.IgnoreNotFound(s.cluster.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))))
+	errs = append(errs, s.remove(ctx, &appsv1.Deployment{ObjectMeta: object}, &policyv1.PodDisruptionBudget{ObjectMeta: object}))
+	return errors.Join(errs...)
+}
+
+func (s *stage) remove(ctx context.Context, objects ...client.Object) error {
+	var errs []error
+	for _, object := range objects {
+		err := s.cluster.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, object.GetName(), err))
+		}
 	}
 	return errors.Join(errs...)
 }

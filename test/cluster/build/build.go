@@ -33,8 +33,10 @@ type release struct {
 }
 
 var releases = map[string]release{
-	"1.36": {version: "v1.36.3"},
+	"1.37": {version: "v1.37.2"},
+	"1.36": {version: "v1.36.3", modfile: "go-1.36.mod"},
 	"1.34": {version: "v1.34.9", modfile: "go-1.34.mod"},
+	"1.31": {version: "v1.31.14", modfile: "go-1.31.mod"},
 }
 
 // Component is a set of programs built from one module.
@@ -59,7 +61,7 @@ type Component struct {
 func Components(module, kubernetes string) ([]Component, error) {
 	kube, known := releases[kubernetes]
 	if !known {
-		return nil, fmt.Errorf("kubernetes %s cannot be built, only %s", kubernetes, strings.Join(slices.Sorted(maps.Keys(releases)), " and "))
+		return nil, fmt.Errorf("kubernetes %s cannot be built, only %s", kubernetes, strings.Join(slices.Sorted(maps.Keys(releases)), ", "))
 	}
 	part := func(name string) string { return filepath.Join(module, "components", name) }
 	version := "-X k8s.io/component-base/version.gitVersion=" + kube.version +

@@ -46,7 +46,18 @@ func command(name string) (*cobra.Command, error) {
 	case "kube-proxy":
 		return proxy.NewProxyCommand(), nil
 	case "kubelet":
-		return kubelet.NewKubeletCommand(context.Background()), nil
+		return kubeletCommand(kubelet.NewKubeletCommand)
 	}
 	return nil, fmt.Errorf("unknown program %q", name)
+}
+
+// kubeletCommand calls the constructor of the kubelet's command, which has no parameter in Kubernetes 1.31.
+func kubeletCommand(constructor any) (*cobra.Command, error) {
+	switch create := constructor.(type) {
+	case func(context.Context) *cobra.Command:
+		return create(context.Background()), nil
+	case func() *cobra.Command:
+		return create(), nil
+	}
+	return nil, fmt.Errorf("create the kubelet's command: %T is not known", constructor)
 }
