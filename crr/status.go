@@ -71,8 +71,10 @@ func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, g
 	meta.SetStatusCondition(&status.Conditions, condition)
 	condition.Type, condition.Status = v1beta1.ConditionFailed, failed
 	meta.SetStatusCondition(&status.Conditions, condition)
-	condition.Type, condition.Status = v1beta1.ConditionComplete, metav1.ConditionTrue
-	meta.SetStatusCondition(&status.Conditions, condition)
+	condition.Status = metav1.ConditionTrue
+	for _, condition.Type = range []string{v1beta1.ConditionFinished, v1beta1.ConditionComplete} {
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
 }
 
 func finished(phase v1beta1.ContainerRecreateRequestPhase) bool {

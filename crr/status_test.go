@@ -70,15 +70,15 @@ func TestOutcomeOfARequestWithConditions(t *testing.T) {
 	}
 }
 
-// kubectl wait can wait for each of the three.
+// kubectl wait can wait for each of them. Complete is for old clients.
 func TestConditionsOfAnEndedRequest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		outcome crr.Outcome
 		want    map[string]metav1.ConditionStatus
 	}{
-		"succeeded": {crr.Outcome{}, map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Complete": "True"}},
-		"failed":    {crr.Outcome{Reason: "R", Message: "m"}, map[string]metav1.ConditionStatus{"Succeeded": "False", "Failed": "True", "Complete": "True"}},
+		"succeeded": {crr.Outcome{}, map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Finished": "True", "Complete": "True"}},
+		"failed":    {crr.Outcome{Reason: "R", Message: "m"}, map[string]metav1.ConditionStatus{"Succeeded": "False", "Failed": "True", "Finished": "True", "Complete": "True"}},
 	} {
 		var status v1beta1.ContainerRecreateRequestStatus
 		crr.Complete(&status, tt.outcome, 3, time.Unix(1000, 0))

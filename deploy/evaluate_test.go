@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 )
@@ -73,6 +75,8 @@ type review struct {
 	subresource       string
 	object, oldObject string // JSON
 	params            string // JSON; empty for a ClusterRoleBinding
+	kind              string // of what is written
+	may               authorizer.AuthorizerFunc
 	namespace         *corev1.Namespace
 }
 
@@ -126,27 +130,27 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 	}
 	values := func(of []cel.ExpressionAccessor, namespace *corev1.Namespace) []cel.EvaluationResult {
 		attributes := &admission.VersionedAttributes{
-			Attributes:         admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, r.subresource, r.operation, nil, false, nil),
+			Attributes:         admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, r.subresource, r.operation, nil, false, &user.DefaultInfo{Name: r.user}),
 			VersionedObject:    admission.NewLazyObject(object(t, r.object)),
 			VersionedOldObject: admission.NewLazyObject(object(t, r.oldObject)),
 		}
-		user := authenticationv1.UserInfo{Username: r.user, Extra: map[string]authenticationv1.ExtraValue{}}
+		info := authenticationv1.UserInfo{Username: r.user, Extra: map[string]authenticationv1.ExtraValue{}}
 		if r.node != "" {
-			user.Extra["authentication.kubernetes.io/node-name"] = authenticationv1.ExtraValue{r.node}
+			info.Extra["authentication.kubernetes.io/node-name"] = authenticationv1.ExtraValue{r.node}
 		}
 		if r.pod != "" {
-			user.Extra["authentication.kubernetes.io/pod-name"] = authenticationv1.ExtraValue{r.pod}
-			user.Extra["authentication.kubernetes.io/pod-uid"] = authenticationv1.ExtraValue{"uid-" + r.pod}
+			info.Extra["authentication.kubernetes.io/pod-name"] = authenticationv1.ExtraValue{r.pod}
+			info.Extra["authentication.kubernetes.io/pod-uid"] = authenticationv1.ExtraValue{"uid-" + r.pod}
 		}
 		request := &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Operation(r.operation), Name: r.name, Resource: metav1.GroupVersionResource{Resource: r.resource},
-			SubResource: r.subresource, UserInfo: user,
+			SubResource: r.subresource, UserInfo: info, Kind: metav1.GroupVersionKind{Kind: r.kind},
 		}
 		if r.namespace != nil {
 			request.Namespace = r.namespace.Name
 		}
 		results, _, err := compiler.CompileCondition(of, declared, environment.StoredExpressions).ForInput(
-			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params}, namespace, celconfig.RuntimeCELCostBudget)
+			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: r.may}, namespace, celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			t.Fatal(err)
 		}

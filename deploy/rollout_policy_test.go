@@ -15,12 +15,14 @@ func TestManagerCreatesOnlyRequestsOfRollouts(t *testing.T) {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"` + name + `",` + metadata + `},"spec":{"podName":"web-0"}}`
 	}
 	const ofPod = `"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"web-0","uid":"u"}]`
-	const label = `"labels":{"refit.dev/restart-rollout":"u"},`
+	const label = `"labels":{"refit.dev/rollout-uid":"u"},`
 	for name, tc := range map[string]struct {
 		user, object string
 		refused      bool
 	}{
 		"of a rollout":              {object: request("web-1", label+owner)},
+		"of a policy":               {object: request("web-1", strings.Replace(owner, "RestartRollout", "InPlaceUpdatePolicy", 1))},
+		"named as of no policy":     {object: request("db-1", strings.Replace(owner, "RestartRollout", "InPlaceUpdatePolicy", 1)), refused: true},
 		"of a Job's pod":            {object: request("sidecar-termination-u", ofPod)},
 		"of another pod":            {object: request("sidecar-termination-v", ofPod), refused: true},
 		"for another pod":           {object: request("sidecar-termination-u", strings.Replace(ofPod, "web-0", "web-1", 1)), refused: true},
@@ -52,7 +54,7 @@ func TestManagerCreatesOnlyRolloutsOfSchedulesAndTriggers(t *testing.T) {
 	rollout := func(name, kind, owner, trigger string) string {
 		return `{"apiVersion":"refit.dev/v1alpha1","kind":"RestartRollout","metadata":{"name":"` + name + `","annotations":{"refit.dev/trigger":"` + trigger + `"},` +
 			`"ownerReferences":[{"apiVersion":"refit.dev/v1alpha1","kind":"` + kind + `","name":"` + owner + `","uid":"u","controller":true}]},` +
-			`"spec":{"containers":["app"],"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+			`"spec":{"containers":[{"name":"app"}],"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	}
 	ofTrigger := rollout("web-1", "RestartTrigger", "deployment-web", "ConfigMap/settings")
 	for name, tc := range map[string]struct {
@@ -75,6 +77,41 @@ func TestManagerCreatesOnlyRolloutsOfSchedulesAndTriggers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := review{user: tc.user, operation: admission.Create, object: tc.object}
+			if r.user == "" {
+				r.user = account
+			}
+			if _, refused := rollouts.evaluate(t, r); (refused != "") != tc.refused {
+				t.Errorf("refused: %q", refused)
+			}
+		})
+	}
+}
+
+func TestManagerChangesOnlyTheRecordOfTheEndOfARollout(t *testing.T) {
+	t.Parallel()
+	rollouts := shipped(t, "manager/*.yaml", "refit-manager-rollouts")
+	rollout := func(annotations, labels, paused string) string {
+		return `{"apiVersion":"refit.dev/v1alpha1","kind":"RestartRollout","metadata":{"name":"web","annotations":{` + annotations + `},"labels":{` + labels + `}},` +
+			`"spec":{"containers":[{"name":"app"}],"paused":` + paused + `,"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	}
+	const reason, finished = `"refit.dev/reason":"leak"`, `"refit.dev/finished":"{}"`
+	before := rollout(reason, "", "true")
+	for name, tc := range map[string]struct {
+		user, object, old string
+		refused           bool
+	}{
+		"the record":            {object: rollout(reason+","+finished, "", "true"), old: before},
+		"the first annotation":  {object: rollout(finished, "", "true"), old: rollout("", "", "true")},
+		"the spec":              {object: rollout(reason+","+finished, "", "false"), old: before, refused: true},
+		"another annotation":    {object: rollout(`"refit.dev/reason":"none"`, "", "true"), old: before, refused: true},
+		"one annotation more":   {object: rollout(reason+`,"a":"b"`, "", "true"), old: before, refused: true},
+		"an annotation is lost": {object: rollout(finished, "", "true"), old: before, refused: true},
+		"labels":                {object: rollout(reason, `"a":"b"`, "true"), old: before, refused: true},
+		"the spec, by a user":   {user: "alice", object: rollout(reason, "", "false"), old: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := review{user: tc.user, operation: admission.Update, object: tc.object, oldObject: tc.old}
 			if r.user == "" {
 				r.user = account
 			}

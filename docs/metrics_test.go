@@ -133,7 +133,7 @@ const metricsHead = `# Metrics
 <!-- made from the sources: go test ./docs -run Metrics -update -->
 
 How they are served: [install.md](install.md#refit-daemon) for refit-daemon and refit-manager, [sidecar.md](sidecar.md) for refit-sidecar. Each program
-also has the metrics of the Go runtime and of its process, and refit-manager the metrics of controller-runtime. A histogram NAME has the series NAME_bucket, NAME_sum and NAME_count.
+also has the metrics of the Go runtime and of its process, and refit-manager the metrics of controller-runtime. refit-sidecar has ` + "`refit_build_info`" + ` too. A histogram NAME has the series NAME_bucket, NAME_sum and NAME_count.
 
 The chart has recording and alerting rules and a dashboard of them: ` + "`metrics.prometheusRule.enabled`, `metrics.dashboard.enabled`.\n" + `
 ![The panels of the dashboard during end-to-end tests](images/dashboard.svg)

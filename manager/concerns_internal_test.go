@@ -53,6 +53,7 @@ func TestFlagsSwitchControllersAndWebhooks(t *testing.T) { //nolint:paralleltest
 			controllers: []string{"restartrollout", "restartschedule"},
 			webhooks:    []string{"/mutate-refit-dev-restartrollout", "/mutate-refit-dev-restartschedule"},
 		},
+		"in-place-updates": {edit: func(c *Config) { c.InPlaceUpdates = true }, controllers: []string{"inplaceupdatepolicy"}},
 		"restart-rollouts and restart-on-config-change": {
 			edit:        func(c *Config) { c.RestartRollouts, c.ConfigChanges = true, true },
 			controllers: []string{"restartrollout", "restartschedule", "restarttrigger"},

@@ -48,6 +48,7 @@ type Config struct {
 	ContainerRecreateRequests bool
 	ReadinessGates            bool // serve the webhook that adds readiness gates to pods; needs ContainerRecreateRequests
 	RestartRollouts           bool // serve the webhooks of RestartRollouts and RestartSchedules and reconcile them
+	InPlaceUpdates            bool // reconcile InPlaceUpdatePolicies
 	ConfigChanges             bool // restart containers whose ConfigMaps have changed, if an annotation asks for it
 	SecretChanges             bool // with ConfigChanges: Secrets too
 

@@ -55,8 +55,12 @@ func Admit(rollout *v1alpha1.RestartRollout, user Requester) (*v1alpha1.RestartR
 }
 
 // AdmitUpdate decides whether a change of a rollout is admitted. The error is an *InvalidError.
-func AdmitUpdate(before, after *v1alpha1.RestartRollout) error {
-	return CheckUnchanged(before, after, v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger)
+func AdmitUpdate(before, after *v1alpha1.RestartRollout, user Requester) error {
+	fixed := []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger}
+	if !user.Manager {
+		fixed = append(fixed, v1alpha1.AnnotationFinished)
+	}
+	return CheckUnchanged(before, after, fixed...)
 }
 
 // SetRequester records who requests restarts, and replaces what the object said.
@@ -85,7 +89,12 @@ func CheckUnchanged(before, after metav1.Object, annotations ...string) error {
 // CheckReason refuses a reason that could forge log lines. The error is an *InvalidError.
 func CheckReason(object metav1.Object) error {
 	if reason := object.GetAnnotations()[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
-		return invalid(annotationsPath+"["+v1beta1.AnnotationReason+"]", "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
+		return invalid(annotationsPath+"["+v1beta1.AnnotationReason+"]", "%s", ReasonRule())
 	}
 	return nil
+}
+
+// ReasonRule is the rule that CheckReason checks.
+func ReasonRule() string {
+	return fmt.Sprintf("must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 }

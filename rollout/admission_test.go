@@ -101,16 +101,21 @@ func TestRolloutsAreRefusedWithTheFieldAtFault(t *testing.T) {
 func TestWhoHasAskedForARolloutAndWhyCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	before := newFixture(0).rollout
-	for _, key := range []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger} {
+	alice := rollout.Requester{Name: "alice"}
+	for _, key := range []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger, v1alpha1.AnnotationFinished} {
 		after := before.DeepCopy()
 		after.Annotations[key] = "another"
-		if field := fieldOf(t, rollout.AdmitUpdate(before, after)); field != "metadata.annotations["+key+"]" {
+		if field := fieldOf(t, rollout.AdmitUpdate(before, after, alice)); field != "metadata.annotations["+key+"]" {
 			t.Errorf("%s: refused for %q", key, field)
 		}
 	}
 	after := before.DeepCopy()
 	after.Spec.Paused, after.Annotations["team"] = true, "shop"
-	if err := rollout.AdmitUpdate(before, after); err != nil {
+	if err := rollout.AdmitUpdate(before, after, alice); err != nil {
 		t.Error(err)
+	}
+	after.Annotations[v1alpha1.AnnotationFinished] = "{}"
+	if err := rollout.AdmitUpdate(before, after, rollout.Requester{Name: "refit-manager", Manager: true}); err != nil {
+		t.Errorf("refit-manager cannot record the end: %v", err)
 	}
 }

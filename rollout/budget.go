@@ -27,8 +27,8 @@ func (v *view) start(observed Observation) (reason, message string) {
 		return v.stopReason(), "no further pod is restarted: waiting for the restarts under way to end"
 	case spec.Paused:
 		return v1alpha1.ReasonPaused, "spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left")
-	case len(left) == 0 && spec.Partition > 0:
-		return v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(min(int(spec.Partition), len(v.pods)), "pod as it is", "pods as they are")
+	case len(left) == 0 && v.partition() > 0:
+		return v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(min(v.partition(), len(v.pods)), "pod as it is", "pods as they are")
 	case v.stopped():
 		return v1alpha1.ReasonRestarting, "a restart has failed: waiting for the restarts under way to end"
 	case len(left) == 0 && v.unreported > 0:
@@ -66,7 +66,7 @@ func (v *view) start(observed Observation) (reason, message string) {
 // other pods that do not serve, then pods that are unavailable for another reason.
 func (v *view) remaining() []*pod {
 	var left []*pod
-	for _, p := range v.pods[:max(0, len(v.pods)-int(v.rollout.Spec.Partition))] {
+	for _, p := range v.pods[:max(0, len(v.pods)-v.partition())] {
 		if p.stage == waiting {
 			left = append(left, p)
 		}
@@ -83,8 +83,8 @@ func (v *view) remaining() []*pod {
 
 // running returns the earliest start of the rollout's containers that run in the pod, or zero if none runs.
 func (v *view) running(p *pod) (since time.Time) {
-	for _, name := range v.rollout.Spec.Containers {
-		status := kubelet.StatusOf(p.Pod, name)
+	for _, container := range v.rollout.Spec.Containers {
+		status := kubelet.StatusOf(p.Pod, container.Name)
 		if status == nil || status.State.Running == nil {
 			continue
 		}
@@ -116,7 +116,7 @@ func (v *view) stopped() bool {
 			refused++
 		}
 	}
-	return v.decision.Status.Failed > 0 && v.rollout.Spec.FailurePolicy != v1alpha1.RolloutFailureContinue || refused >= MaxFailures
+	return v.decision.Status.FailedPods > 0 && v.rollout.Spec.FailurePolicy != v1alpha1.RolloutFailureContinue || refused >= MaxFailures
 }
 
 // limit returns how many pods may be unavailable.
@@ -132,10 +132,23 @@ func (v *view) limit() int {
 	return max(n, 1)
 }
 
+// partition returns how many pods are left as they are.
+func (v *view) partition() int {
+	partition := v.rollout.Spec.Partition
+	if partition == nil {
+		return 0
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(partition, v.size(), true)
+	if err != nil {
+		return len(v.pods) // cannot happen: the CRD refuses such values
+	}
+	return max(n, 0)
+}
+
 // disruptions returns what the PodDisruptionBudgets of the pods still allow, or nil if they are ignored. A budget may
 // also select other pods, on which operations may be in progress.
 func (v *view) disruptions(observed Observation) *budget.Disruptions {
-	if v.rollout.Spec.IgnorePodDisruptionBudgets {
+	if v.rollout.Spec.PodDisruptionBudgetPolicy == v1alpha1.PodDisruptionBudgetIgnore {
 		return nil
 	}
 	budgets, selects := v.selecting(observed.Budgets)

@@ -60,7 +60,7 @@ func TestARolloutBearsNineRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(12, maxUnavailable("100%"), func(s *v1alpha1.RestartRolloutSpec) { s.FailurePolicy = v1alpha1.RolloutFailureContinue })
 	for i := range rollout.MaxFailures - 1 {
-		f.rollout.Status.Failures = append(f.rollout.Status.Failures, v1alpha1.RestartFailure{Pod: fmt.Sprint("web-", i), Reason: rollout.ReasonRefused, Message: "no"})
+		f.rollout.Status.Failures = append(f.rollout.Status.Failures, v1alpha1.PodFailure{Pod: fmt.Sprint("web-", i), Reason: rollout.ReasonRefused, Message: "no"})
 	}
 	if started := f.look(); len(started) != 3 {
 		t.Errorf("started %v", started)
@@ -114,10 +114,10 @@ func TestAPodIsNotRefusedIfItHasItsRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(1)
 	f.look()
-	f.rollout.Status.Failures = []v1alpha1.RestartFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: "timeout"}}
+	f.rollout.Status.Failures = []v1alpha1.PodFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: "timeout"}}
 	f.restart("web-0")
 	f.look()
-	if s := f.rollout.Status; s.Restarted != 1 || s.Failed != 0 {
+	if s := f.rollout.Status; s.RestartedPods != 1 || s.FailedPods != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -129,7 +129,7 @@ func TestOnlyTheRequestOfThisRolloutForThisPodCounts(t *testing.T) {
 	f.look()
 	f.restart("web-0")
 	f.request("web-0").OwnerReferences = nil
-	if f.look(); f.rollout.Status.Restarted != 0 {
+	if f.look(); f.rollout.Status.RestartedPods != 0 {
 		t.Errorf("the request of somebody else counts: %+v", f.rollout.Status)
 	}
 	f = newFixture(1)
@@ -137,7 +137,7 @@ func TestOnlyTheRequestOfThisRolloutForThisPodCounts(t *testing.T) {
 	f.restart("web-0")
 	f.observed.Pods[0] = newPod(0, start.Add(time.Minute)) // the StatefulSet has replaced it
 	f.observed.Pods[0].UID = "another"
-	if f.look(); f.rollout.Status.Pods != 0 {
+	if f.look(); f.rollout.Status.MatchedPods != 0 {
 		t.Errorf("the request for the previous pod counts: %+v", f.rollout.Status)
 	}
 }
@@ -160,14 +160,14 @@ func TestAPodIsNotCalledRestartedIfTheInstanceBeforeIsNotKnown(t *testing.T) {
 	f.request("web-0").Spec.Containers[0].StatusContext.ContainerID = ""
 	crr.Complete(&f.request("web-0").Status, crr.Outcome{Reason: crr.ReasonStopFailed, Message: "runtime is gone"}, 1, f.now)
 	f.look()
-	if s := f.rollout.Status; s.Restarted != 0 || s.Failed != 1 {
+	if s := f.rollout.Status; s.RestartedPods != 0 || s.FailedPods != 1 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestNativeSidecarsAreRestarted(t *testing.T) {
 	t.Parallel()
-	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.Containers = []string{"mesh"} })
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.Containers = v1alpha1.RolloutContainers("mesh") })
 	pod := f.pod("web-0")
 	pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh", ContainerID: "containerd://mesh", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -209,12 +209,12 @@ func TestARefusalIsRememberedWhenManyPodsFail(t *testing.T) {
 	})
 	f.look()
 	f.observed.Requests = slices.DeleteFunc(f.observed.Requests, func(r *v1beta1.ContainerRecreateRequest) bool { return r.Spec.PodName == "web-0" })
-	f.rollout.Status.Failures = []v1alpha1.RestartFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: "no"}}
+	f.rollout.Status.Failures = []v1alpha1.PodFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: "no"}}
 	for i := 11; i > 0; i-- { // web-12 is being restarted
 		f.fail(fmt.Sprintf("web-%d", i))
 	}
 	for range 2 {
-		if started := f.look(); started != nil || f.rollout.Status.Failed != 12 {
+		if started := f.look(); started != nil || f.rollout.Status.FailedPods != 12 {
 			t.Fatalf("%v, %+v", started, f.rollout.Status)
 		}
 	}

@@ -18,9 +18,9 @@ const reportPatience = 30 * time.Second
 
 // old reports whether the rollout applies to the pod: it existed before the rollout, and its containers had been started.
 func (v *view) old(p *pod) bool {
-	return v.existed(p) && slices.ContainsFunc(v.rollout.Spec.Containers, func(name string) bool {
-		status := kubelet.StatusOf(p.Pod, name)
-		return !hasContainer(p.Pod, name) || status != nil && status.ContainerID != ""
+	return v.existed(p) && slices.ContainsFunc(v.rollout.Spec.Containers, func(container v1alpha1.RolloutContainer) bool {
+		status := kubelet.StatusOf(p.Pod, container.Name)
+		return !hasContainer(p.Pod, container.Name) || status != nil && status.ContainerID != ""
 	})
 }
 
@@ -41,16 +41,16 @@ func (v *view) mayBeOld(p *pod) bool {
 
 func (v *view) count() {
 	status := &v.decision.Status
-	before := status.Restarted
-	status.Pods, status.Restarted, status.Restarting, status.Failed = 0, 0, 0, 0
-	var refusals, failures []v1alpha1.RestartFailure
+	before := status.RestartedPods
+	status.MatchedPods, status.RestartedPods, status.RestartingPods, status.FailedPods = 0, 0, 0, 0
+	var refusals, failures []v1alpha1.PodFailure
 	for _, p := range v.pods {
-		status.Pods++
+		status.MatchedPods++
 		if p.stage == restarting || p.stopping {
-			status.Restarting++
+			status.RestartingPods++
 		}
 		if p.stage == restarted || p.replaced {
-			status.Restarted++
+			status.RestartedPods++
 		}
 		switch {
 		case p.stage != failed:
@@ -60,14 +60,14 @@ func (v *view) count() {
 		default:
 			failures = append(failures, p.failure)
 		}
-		status.Failed++
+		status.FailedPods++
 	}
 	// Put refusals first, because they are only recorded in the status.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
 	unavailable := budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable()
-	status.Unavailable = int32(max(0, min(unavailable, math.MaxInt32)))
-	if status.Restarted > before || status.LastProgressTime == nil {
+	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32)))
+	if status.RestartedPods > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}
 }

@@ -33,13 +33,13 @@ func (v *view) end(observed *Observation) bool {
 		v.complete(v1alpha1.ReasonTargetNotReadable, foreign.Shorten(observed.Unreadable, maxUnreadable))
 	case observed.TargetGone && spec.TargetRef != nil:
 		v.complete(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("%s %s does not exist", spec.TargetRef.Kind, spec.TargetRef.Name))
-	case status.Restarting > 0:
+	case status.RestartingPods > 0:
 		return false
 	case over != "":
 		v.complete(over, v.message()+"; "+v.stopCause())
 	case observed.Terminating:
 		v.complete(v1alpha1.ReasonNamespaceTerminating, v.message()+"; the namespace is being deleted")
-	case status.Failed > 0 && (v.stopped() || v.settled()):
+	case status.FailedPods > 0 && (v.stopped() || v.settled()):
 		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s; first: pod %s: %s: %s", v.message(), status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
 	case v.unreported > 0:
 		return false
@@ -72,11 +72,11 @@ func (v *view) stopReason() string {
 	if meta.IsStatusConditionTrue(v.rollout.Status.Conditions, v1alpha1.ConditionReplaced) {
 		return v1alpha1.ReasonReplaced
 	}
-	seconds := v.rollout.Spec.ActiveDeadlineSeconds
-	if seconds == nil {
+	seconds, started := v.rollout.Spec.ActiveDeadlineSeconds, v.decision.Status.StartTime
+	if seconds == nil || started == nil {
 		return ""
 	}
-	deadline := v.rollout.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
+	deadline := started.Add(time.Duration(*seconds) * time.Second)
 	if !v.now.Before(deadline) {
 		return v1alpha1.ReasonDeadlineExceeded
 	}
@@ -100,9 +100,9 @@ func (v *view) message() string {
 			replaced++
 		}
 	}
-	text := fmt.Sprintf("%d of %d pods have been restarted", status.Restarted, status.Pods)
-	if status.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", status.Failed)
+	text := fmt.Sprintf("%d of %d pods have been restarted", status.RestartedPods, status.MatchedPods)
+	if status.FailedPods > 0 {
+		text += fmt.Sprintf(", %d failed", status.FailedPods)
 	}
 	if replaced > 0 {
 		text += fmt.Sprintf(", of which %d were restarted after all", replaced)
@@ -111,7 +111,7 @@ func (v *view) message() string {
 }
 
 // Refuse records requests that the API server or admission has refused, so that they are not created again.
-func (d *Decision) Refuse(refusals []v1alpha1.RestartFailure) {
+func (d *Decision) Refuse(refusals []v1alpha1.PodFailure) {
 	all := slices.Concat(refusals, d.Status.Failures)
 	for i := range refusals {
 		all[i].Message = foreign.Cut(all[i].Message, result.MaxMessage) // messages of webhooks can have any length
@@ -131,28 +131,38 @@ func (v *view) settled() bool {
 
 // complete ends the rollout; an empty reason means success.
 func (v *view) complete(reason, message string) {
-	status := &v.decision.Status
+	status, succeeded := &v.decision.Status, reason == ""
 	status.CompletionTime = &metav1.Time{Time: v.now}
-	status.Unavailable = 0 // it is not updated any more
-	succeeded, failed, outcome := metav1.ConditionTrue, metav1.ConditionFalse, v1alpha1.ReasonSucceeded
-	if reason != "" {
-		succeeded, failed, outcome = metav1.ConditionFalse, metav1.ConditionTrue, v1alpha1.ReasonFailed
-	} else {
+	status.UnavailablePods = 0 // it is not updated any more
+	if succeeded {
 		reason = v1alpha1.ReasonRestarted
-		if status.Pods == 0 {
+		if status.MatchedPods == 0 {
 			reason = v1alpha1.ReasonNoPods
 		}
 	}
-	v.condition(v1alpha1.ConditionSucceeded, succeeded, reason, message)
-	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
-	v.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
-	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, outcome, message)
+	v.outcome(succeeded, reason, message)
 	v.decision.Again = recheck.At{}
 	v.expire(v.now)
 }
 
-// progress sets the condition Progressing of a rollout that continues.
+// outcome sets the conditions of a rollout that has ended.
+func (v *view) outcome(success bool, reason, message string) {
+	succeeded, failed, progressing := metav1.ConditionTrue, metav1.ConditionFalse, v1alpha1.ReasonCompleted
+	if !success {
+		succeeded, failed, progressing = metav1.ConditionFalse, metav1.ConditionTrue, reason
+	}
+	v.condition(v1alpha1.ConditionSucceeded, succeeded, reason, message)
+	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
+	v.condition(v1alpha1.ConditionFinished, metav1.ConditionTrue, reason, message)
+	v.condition(v1alpha1.ConditionProgressing, succeeded, progressing, message)
+}
+
+// progress sets the conditions of a rollout that continues.
 func (v *view) progress(reason, message string) {
+	const unknown = "the rollout has not ended"
+	v.condition(v1alpha1.ConditionSucceeded, metav1.ConditionUnknown, v1alpha1.ReasonNotFinished, unknown)
+	v.condition(v1alpha1.ConditionFailed, metav1.ConditionUnknown, v1alpha1.ReasonNotFinished, unknown)
+	v.condition(v1alpha1.ConditionFinished, metav1.ConditionFalse, v1alpha1.ReasonNotFinished, unknown)
 	limit := defaultProgressDeadline
 	if seconds := v.rollout.Spec.ProgressDeadlineSeconds; seconds != nil {
 		limit = time.Duration(*seconds) * time.Second

@@ -144,7 +144,7 @@ func TestRolloutEndsWhenThePodsAreAvailableAgain(t *testing.T) {
 
 func TestRolloutEndsOnlyWhenTheLastPodHasBeenReadyForLongEnough(t *testing.T) {
 	t.Parallel()
-	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 20 })
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = new(int32(20)) })
 	f.look()
 	f.restart("web-0")
 	f.now = start.Add(19 * time.Second)

@@ -34,7 +34,7 @@ func newFixture(pods int, change ...func(*v1alpha1.RestartRolloutSpec)) *fixture
 	}}}
 	f.rollout.Spec = v1alpha1.RestartRolloutSpec{
 		TargetRef:  &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"},
-		Containers: []string{"app"},
+		Containers: v1alpha1.RolloutContainers("app"),
 	}
 	for _, c := range change {
 		c(&f.rollout.Spec)

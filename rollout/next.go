@@ -41,6 +41,8 @@ type Observation struct {
 	Others []*corev1.Pod
 	// Replicas is the desired number of pods of the target; 0 if it is not known.
 	Replicas int32
+	// MinReadySeconds is spec.minReadySeconds of the workload.
+	MinReadySeconds int32
 	// Requests are the requests of the namespace, whoever has created them.
 	Requests []*v1beta1.ContainerRecreateRequest
 	// Budgets are the PodDisruptionBudgets of the namespace.
@@ -65,12 +67,17 @@ type Decision struct {
 // Next returns what to do about a rollout. It starts nothing that exceeds maxUnavailable or that a PodDisruptionBudget
 // does not allow, as defined by package budget.
 func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time) Decision {
-	v := &view{rollout: rollout, now: now, replicas: observed.Replicas, decision: Decision{Status: *rollout.Status.DeepCopy()}}
+	v := &view{rollout: rollout, now: now, replicas: observed.Replicas, minReady: minReady(rollout, observed), decision: Decision{Status: *rollout.Status.DeepCopy()}}
 	v.decision.Status.ObservedGeneration = rollout.Generation
+	if record := finishedBefore(rollout); record != nil {
+		v.restore(record)
+		return v.decision
+	}
 	if ended := rollout.Status.CompletionTime; ended != nil {
 		v.expire(ended.Time)
 		return v.decision
 	}
+	v.begin()
 	v.observe(observed)
 	v.count()
 	if v.end(&observed) {
@@ -79,6 +86,25 @@ func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time)
 	reason, message := v.start(observed)
 	v.progress(reason, message)
 	return v.decision
+}
+
+// minReady returns how long a pod must be ready to count as available.
+func minReady(rollout *v1alpha1.RestartRollout, observed Observation) time.Duration {
+	seconds := observed.MinReadySeconds
+	if own := rollout.Spec.MinReadySeconds; own != nil {
+		seconds = *own
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// begin sets the start of the rollout: the deadline does not count the time in which it is paused.
+func (v *view) begin() {
+	switch status := &v.decision.Status; {
+	case v.rollout.Spec.Paused:
+		status.StartTime = nil
+	case status.StartTime == nil:
+		status.StartTime = &metav1.Time{Time: v.now}
+	}
 }
 
 // view is the state of a rollout at one moment.
@@ -95,6 +121,7 @@ type view struct {
 	// notStarted is the number of pods that existed when the rollout was created and have not started their containers.
 	notStarted int
 	replicas   int32                                          // Observation.Replicas
+	minReady   time.Duration                                  // how long a pod must be ready to count as available
 	requests   map[string][]*v1beta1.ContainerRecreateRequest // Observation.Requests, by pod
 	decision   Decision
 }
@@ -112,7 +139,7 @@ type pod struct {
 	*corev1.Pod
 	request *v1beta1.ContainerRecreateRequest
 	stage   stage
-	failure v1alpha1.RestartFailure
+	failure v1alpha1.PodFailure
 	// replaced says that the request has failed, and the instances to replace have been replaced.
 	replaced bool
 	// stopping says that the request has failed, and an instance is still being stopped.
@@ -134,7 +161,7 @@ func (v *view) observe(observed Observation) {
 	for _, request := range observed.Requests {
 		v.requests[request.Spec.PodName] = append(v.requests[request.Spec.PodName], request)
 	}
-	refused := make(map[string]v1alpha1.RestartFailure)
+	refused := make(map[string]v1alpha1.PodFailure)
 	for _, failure := range v.rollout.Status.Failures {
 		if failure.Reason == ReasonRefused {
 			refused[failure.Pod] = failure
@@ -182,15 +209,14 @@ func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
 
 // judge determines the progress of the restart of a pod, and the state of the pod for budgets.
 func (v *view) judge(p *pod) {
-	minReady := time.Duration(v.rollout.Spec.MinReadySeconds) * time.Second
 	var again recheck.At
-	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], minReady, v.now)
+	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], v.minReady, v.now)
 	v.again(again.Time)
 	switch {
 	case p.stage == failed:
 	case p.request == nil:
 		if lacks := v.missingContainer(p.Pod); lacks != "" {
-			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
+			p.stage, p.failure = failed, v1alpha1.PodFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
 		}
 	case !crr.Completed(p.request):
 		p.stage = restarting
@@ -205,7 +231,7 @@ func (v *view) judgeEnded(p *pod) {
 	shown := showsRestart(p.Pod, p.request)
 	p.stage = restarted
 	if outcome := crr.OutcomeOf(p.request); outcome.Reason != "" {
-		p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: outcome.Reason, Message: outcome.Message}
+		p.stage, p.failure = failed, v1alpha1.PodFailure{Pod: p.Name, Reason: outcome.Reason, Message: outcome.Message}
 		p.stopping = crr.StopUnderWay(p.request, p.Pod, v.now)
 		p.replaced = shown && !p.stopping && knowsInstances(p.request)
 		if !p.replaced {
@@ -218,9 +244,9 @@ func (v *view) judgeEnded(p *pod) {
 
 // missingContainer returns the first container of the rollout that the pod does not have, or "".
 func (v *view) missingContainer(p *corev1.Pod) string {
-	for _, name := range v.rollout.Spec.Containers {
-		if !hasContainer(p, name) {
-			return name
+	for _, container := range v.rollout.Spec.Containers {
+		if !hasContainer(p, container.Name) {
+			return container.Name
 		}
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -30,10 +31,10 @@ func TestPodsAreRestartedOneAfterAnotherFromTheHighestOrdinal(t *testing.T) {
 		f.restart(name)
 	}
 	f.look()
-	if s := f.rollout.Status; s.Restarted != 11 || s.Restarting != 0 || s.CompletionTime == nil {
+	if s := f.rollout.Status; s.RestartedPods != 11 || s.RestartingPods != 0 || s.CompletionTime == nil {
 		t.Errorf("%+v", s)
 	}
-	for kind, want := range map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Complete": "True", "Progressing": "False"} {
+	for kind, want := range map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Finished": "True", "Progressing": "True"} {
 		if status, _ := f.condition(kind); status != want {
 			t.Errorf("condition %s is %s", kind, status)
 		}
@@ -43,8 +44,9 @@ func TestPodsAreRestartedOneAfterAnotherFromTheHighestOrdinal(t *testing.T) {
 func TestRequestsSayWhoAskedAndHow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) {
-		s.Containers = []string{"log", "app"}
-		s.Request = v1alpha1.RestartRequestTemplate{TerminationGracePeriodSeconds: new(int64(3)), UnreadyGracePeriodSeconds: new(int64(4)), OrderedRecreate: true}
+		s.Containers = v1alpha1.RolloutContainers("log", "app")
+		s.DrainSeconds = new(int32(4))
+		s.Pod = v1alpha1.PodRestart{TerminationGracePeriodSeconds: new(int64(3)), ContainerOrder: v1alpha1.ContainerOrderReady}
 	})
 	f.look()
 	request := f.request("web-0")
@@ -80,22 +82,46 @@ func TestBudgetOfUnavailablePods(t *testing.T) {
 			setReady(pod, false, start.Add(time.Minute))
 			f.observed.Pods = append(f.observed.Pods, pod)
 		}, nil, "MaxUnavailable"},
-		"ready for too short a time": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 60 }, func(f *fixture) { setReady(f.pod("web-3"), true, start.Add(-time.Second)) }, []string{"web-3"}, "MaxUnavailable"},
+		"ready for too short a time": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = new(int32(60)) }, func(f *fixture) { setReady(f.pod("web-3"), true, start.Add(-time.Second)) }, []string{"web-3"}, "MaxUnavailable"},
 		"pods that the workload lacks count": {maxUnavailable("1"), func(f *fixture) {
 			f.observed.Replicas = 10 // replicas of a StatefulSet whose pod web-0 is being deleted, or has been
 			f.observed.Pods[0].DeletionTimestamp = &metav1.Time{Time: start}
 		}, nil, "MaxUnavailable"},
+		"ready for less than minReadySeconds of the workload": {func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) {
+			f.observed.MinReadySeconds = 60
+			setReady(f.pod("web-3"), true, start.Add(-time.Second))
+		}, []string{"web-3"}, "MaxUnavailable"},
+		"minReadySeconds of the rollout instead of the workload's": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = new(int32(0)) }, func(f *fixture) {
+			f.observed.MinReadySeconds = 60
+			setReady(f.pod("web-3"), true, start.Add(-time.Second))
+		}, []string{"web-9"}, "MaxUnavailable"},
 		"a percentage of the pods that are to be": {maxUnavailable("30%"), func(f *fixture) {
 			f.observed.Replicas, f.observed.Pods = 10, f.observed.Pods[1:]
 		}, []string{"web-9", "web-8"}, "MaxUnavailable"},
 		"more pods than the workload is to have": {maxUnavailable("1"), func(f *fixture) { f.observed.Replicas = 9 }, []string{"web-9"}, "MaxUnavailable"},
 		"paused":                                 {func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(*fixture) {}, nil, "Paused"},
-		"all but the partition":                  {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 8; maxUnavailable("100%")(s) }, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
-		"a partition of all":                     {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 80 }, func(*fixture) {}, nil, "Partition"},
+		"all but the partition": {func(s *v1alpha1.RestartRolloutSpec) {
+			s.Partition = new(intstr.FromInt32(8))
+			maxUnavailable("100%")(s)
+		}, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
+		"a partition in percent, rounded up": {func(s *v1alpha1.RestartRolloutSpec) {
+			s.Partition = new(intstr.FromString("75%"))
+			maxUnavailable("100%")(s)
+		}, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
+		"a partition in percent of the pods that are to be": {func(s *v1alpha1.RestartRolloutSpec) {
+			s.Partition = new(intstr.FromString("50%"))
+			maxUnavailable("100%")(s)
+		}, func(f *fixture) {
+			f.observed.Replicas, f.observed.Pods = 16, f.observed.Pods[1:]
+		}, []string{"web-9"}, "Restarting"},
+		"a partition of all": {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = new(intstr.FromInt32(80)) }, func(*fixture) {}, nil, "Partition"},
 		"a disruption budget": {maxUnavailable("5"), func(f *fixture) {
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(2)}
 		}, []string{"web-9", "web-8"}, "PodDisruptionBudget"},
-		"a disruption budget that is ignored": {func(s *v1alpha1.RestartRolloutSpec) { maxUnavailable("2")(s); s.IgnorePodDisruptionBudgets = true }, func(f *fixture) {
+		"a disruption budget that is ignored": {func(s *v1alpha1.RestartRolloutSpec) {
+			maxUnavailable("2")(s)
+			s.PodDisruptionBudgetPolicy = v1alpha1.PodDisruptionBudgetIgnore
+		}, func(f *fixture) {
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}
 		}, []string{"web-9", "web-8"}, "MaxUnavailable"},
 		"a disruption budget of others": {func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) {
@@ -152,7 +178,7 @@ func TestStopWaitsForTheRestartsUnderWay(t *testing.T) {
 		t.Fatalf("%v, %+v", started, f.rollout.Status)
 	}
 	f.restart("web-2")
-	if f.look(); f.rollout.Status.CompletionTime == nil || f.rollout.Status.Restarted != 1 {
+	if f.look(); f.rollout.Status.CompletionTime == nil || f.rollout.Status.RestartedPods != 1 {
 		t.Fatalf("%+v", f.rollout.Status)
 	}
 }
@@ -166,7 +192,7 @@ func TestRefusedRequestsAreNotRepeated(t *testing.T) {
 	f.look()
 	f.observed.Requests = nil // all were refused
 	for i := 29; i > 19; i-- {
-		f.rollout.Status.Failures = append(f.rollout.Status.Failures, v1alpha1.RestartFailure{Pod: f.observed.Pods[i].Name, Reason: rollout.ReasonRefused, Message: "no"})
+		f.rollout.Status.Failures = append(f.rollout.Status.Failures, v1alpha1.PodFailure{Pod: f.observed.Pods[i].Name, Reason: rollout.ReasonRefused, Message: "no"})
 	}
 	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil {
 		t.Errorf("%v, %+v", started, f.rollout.Status)
@@ -207,7 +233,7 @@ func TestRequestsUnderOpenKruisesCRDHaveNoConditions(t *testing.T) {
 		status.Conditions, status.ContainerRecreateStates = nil, []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: phase}}
 	}
 	f.look()
-	if s := f.rollout.Status; s.Restarted != 2 || s.Failed != 1 || s.Failures[0].Pod != "web-1" { // both have other instances
+	if s := f.rollout.Status; s.RestartedPods != 2 || s.FailedPods != 1 || s.Failures[0].Pod != "web-1" { // both have other instances
 		t.Errorf("%+v", s)
 	}
 }

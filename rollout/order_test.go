@@ -16,7 +16,7 @@ import (
 // A restart takes least away from who is served where the pod does not serve.
 func TestPodsThatDoNotServeAreRestartedFirst(t *testing.T) {
 	t.Parallel()
-	f := newFixture(4, maxUnavailable("100%"), func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 600 })
+	f := newFixture(4, maxUnavailable("100%"), func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = new(int32(600)) })
 	setReady(f.pod("web-0"), false, start.Add(-time.Hour)) // and cannot come back by itself
 	setReady(f.pod("web-1"), false, start.Add(-time.Minute))
 	setReady(f.pod("web-2"), true, start.Add(-time.Minute)) // for less than ten minutes
@@ -52,7 +52,7 @@ func TestUnavailablePodsAreNamedUpToThree(t *testing.T) {
 			f.observed.Pods[i] = other
 			setReady(other, true, start)
 		}
-		f.rollout.Spec.MinReadySeconds = 600
+		f.rollout.Spec.MinReadySeconds = new(int32(600))
 		f.now = start.Add(time.Minute)
 		f.look()
 		if c := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionProgressing); c == nil || c.Message != want {

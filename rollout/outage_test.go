@@ -39,7 +39,7 @@ func healthy(f *fixture) *policyv1.PodDisruptionBudget {
 
 func TestYoungPodsAreRestartedOneAfterAnother(t *testing.T) {
 	t.Parallel()
-	f := newFixture(4, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 20 })
+	f := newFixture(4, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = new(int32(20)) })
 	for _, pod := range f.observed.Pods {
 		setReady(pod, true, start.Add(-4*time.Second))
 	}
@@ -64,7 +64,7 @@ func TestPodsThatHaveJustBeenStartedAreRestartedOneAfterAnother(t *testing.T) {
 		setReady(pod, false, start.Add(-2*time.Second))
 	}
 	f.observed.Budgets = []*policyv1.PodDisruptionBudget{healthy(f)}
-	f.rollout.Spec.IgnorePodDisruptionBudgets = true // nothing is healthy, so that it would allow nothing
+	f.rollout.Spec.PodDisruptionBudgetPolicy = v1alpha1.PodDisruptionBudgetIgnore // nothing is healthy, so that it would allow nothing
 	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) {
 		t.Fatalf("%v", started)
 	}
@@ -74,7 +74,7 @@ func TestPodsThatHaveJustBeenStartedAreRestartedOneAfterAnother(t *testing.T) {
 	if started := f.look(); len(started) != 0 {
 		t.Errorf("%v", started)
 	}
-	f.rollout.Spec.IgnorePodDisruptionBudgets = false
+	f.rollout.Spec.PodDisruptionBudgetPolicy = v1alpha1.PodDisruptionBudgetRespect
 	f.observed.Budgets = []*policyv1.PodDisruptionBudget{healthy(f)}
 	if started := f.look(); len(started) != 0 {
 		t.Errorf("%v", started)
@@ -110,8 +110,8 @@ func TestASurplusPodThatIsStuckDoesNotHoldUpARestart(t *testing.T) {
 	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) {
 		t.Fatalf("%v", started)
 	}
-	if started := f.look(); len(started) != 0 || f.rollout.Status.Unavailable != 1 {
-		t.Errorf("%v beside the first, %d are said to be unavailable", started, f.rollout.Status.Unavailable)
+	if started := f.look(); len(started) != 0 || f.rollout.Status.UnavailablePods != 1 {
+		t.Errorf("%v beside the first, %d are said to be unavailable", started, f.rollout.Status.UnavailablePods)
 	}
 	setReady(f.pod("web-0"), false, start) // and now one is lacking
 	f.restart("web-2")
@@ -192,8 +192,8 @@ func TestWhatOthersDoToAPodCountsAsUnavailable(t *testing.T) {
 				if len(started) > 1 || len(started) == 1 && started[0] != "web-0" {
 					t.Errorf("%v", started)
 				}
-				if f.rollout.Status.Unavailable != 1 {
-					t.Errorf("%d pods are said to be unavailable", f.rollout.Status.Unavailable)
+				if f.rollout.Status.UnavailablePods != 1 {
+					t.Errorf("%d pods are said to be unavailable", f.rollout.Status.UnavailablePods)
 				}
 			} else if !cmp.Equal(started, tt.started) {
 				t.Errorf("%v, want %v", started, tt.started)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -55,7 +56,7 @@ func TestOnlyARestartByAnotherRolloutThatGoesOnIsWaitedFor(t *testing.T) {
 // Somebody has to act: that is no lack of progress.
 func TestARolloutThatHasReachedItsPartitionDoesNotMissItsProgressDeadline(t *testing.T) {
 	t.Parallel()
-	f := newFixture(2, func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 1 })
+	f := newFixture(2, func(s *v1alpha1.RestartRolloutSpec) { s.Partition = new(intstr.FromInt32(1)) })
 	if started := f.look(); !cmp.Equal(started, []string{"web-1"}) {
 		t.Fatalf("%v", started)
 	}
@@ -168,9 +169,9 @@ func TestWhatARolloutSays(t *testing.T) {
 		condition string
 		want      string
 	}{
-		"paused, also at its partition": {3, func(s *v1alpha1.RestartRolloutSpec) { s.Paused, s.Partition = true, 3 }, nil, "Progressing", "spec.paused is set: 0 pods are left"},
-		"paused":                        {3, func(s *v1alpha1.RestartRolloutSpec) { s.Paused, s.Partition = true, 2 }, nil, "Progressing", "spec.paused is set: 1 pod is left"},
-		"at its partition":              {3, func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 80 }, nil, "Progressing", "spec.partition leaves 3 pods as they are"},
+		"paused, also at its partition": {3, func(s *v1alpha1.RestartRolloutSpec) { s.Paused, s.Partition = true, new(intstr.FromInt32(3)) }, nil, "Progressing", "spec.paused is set: 0 pods are left"},
+		"paused":                        {3, func(s *v1alpha1.RestartRolloutSpec) { s.Paused, s.Partition = true, new(intstr.FromInt32(2)) }, nil, "Progressing", "spec.paused is set: 1 pod is left"},
+		"at its partition":              {3, func(s *v1alpha1.RestartRolloutSpec) { s.Partition = new(intstr.FromInt32(80)) }, nil, "Progressing", "spec.partition leaves 3 pods as they are"},
 		"a pod has failed": {3, maxUnavailable("2"), func(f *fixture) { f.fail("web-2") }, "Progressing",
 			"a restart has failed: waiting for the restarts under way to end"},
 		"waits for kubelet": {1, nil, func(f *fixture) {
@@ -240,7 +241,10 @@ func TestPodsOfTheSecondOfTheRolloutAreRestarted(t *testing.T) {
 // It was started when the first of its containers was, of those that are to be restarted.
 func TestTheOldestContainerSaysHowOldAPodIs(t *testing.T) {
 	t.Parallel()
-	f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) { s.Containers = []string{"app", "log"}; maxUnavailable("100%")(s) })
+	f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) {
+		s.Containers = v1alpha1.RolloutContainers("app", "log")
+		maxUnavailable("100%")(s)
+	})
 	f.rollout.Annotations[v1alpha1.AnnotationOldestFirst] = "true"
 	for i, ago := range [][2]time.Duration{{2 * time.Hour, 2 * time.Hour}, {time.Hour, 3 * time.Hour}, {4 * time.Hour, time.Hour}} {
 		for j := range ago {

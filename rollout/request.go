@@ -29,7 +29,7 @@ func RequestName(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) string {
 }
 
 func request(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) *v1beta1.ContainerRecreateRequest {
-	template := rollout.Spec.Request
+	template := rollout.Spec.Pod
 	deadline := int64(defaultRequestDeadline)
 	if template.ActiveDeadlineSeconds != nil {
 		deadline = *template.ActiveDeadlineSeconds
@@ -50,12 +50,14 @@ func request(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) *v1beta1.Contain
 		PodName: pod.Name, ActiveDeadlineSeconds: &deadline,
 		Strategy: &v1beta1.ContainerRecreateRequestStrategy{
 			TerminationGracePeriodSeconds: template.TerminationGracePeriodSeconds,
-			UnreadyGracePeriodSeconds:     template.UnreadyGracePeriodSeconds,
-			OrderedRecreate:               template.OrderedRecreate,
+			OrderedRecreate:               template.ContainerOrder == v1alpha1.ContainerOrderReady,
 		},
 	}
-	for _, name := range rollout.Spec.Containers {
-		out.Spec.Containers = append(out.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
+	if seconds := rollout.Spec.DrainSeconds; seconds != nil {
+		out.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(*seconds))
+	}
+	for _, container := range rollout.Spec.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: container.Name})
 	}
 	return out
 }
@@ -103,6 +105,15 @@ func WorkloadReplicas(workload *unstructured.Unstructured) int32 {
 		field = []string{"status", "desiredNumberScheduled"}
 	}
 	n, _, err := unstructured.NestedInt64(workload.Object, field...)
+	if err != nil {
+		return 0
+	}
+	return int32(max(0, min(n, math.MaxInt32)))
+}
+
+// WorkloadMinReadySeconds returns spec.minReadySeconds of a workload; 0 if it does not have one.
+func WorkloadMinReadySeconds(workload *unstructured.Unstructured) int32 {
+	n, _, err := unstructured.NestedInt64(workload.Object, "spec", "minReadySeconds")
 	if err != nil {
 		return 0
 	}

@@ -17,15 +17,16 @@ import (
 
 func TestRequestHasWhatTheRolloutAsksFor(t *testing.T) {
 	t.Parallel()
-	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.Containers = []string{"app", "log"} })
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.Containers = v1alpha1.RolloutContainers("app", "log") })
 	f.look()
 	if got := f.last.Start[0].Spec.ActiveDeadlineSeconds; got == nil || *got != 600 {
 		t.Errorf("deadline %v: a rollout would wait for one pod without end", got)
 	}
 	f = newFixture(1, func(s *v1alpha1.RestartRolloutSpec) {
-		s.Containers = []string{"app", "log"}
-		s.Request = v1alpha1.RestartRequestTemplate{
-			ActiveDeadlineSeconds: new(int64(60)), TerminationGracePeriodSeconds: new(int64(5)), UnreadyGracePeriodSeconds: new(int64(7)), OrderedRecreate: true,
+		s.Containers = v1alpha1.RolloutContainers("app", "log")
+		s.DrainSeconds = new(int32(7))
+		s.Pod = v1alpha1.PodRestart{
+			ActiveDeadlineSeconds: new(int64(60)), TerminationGracePeriodSeconds: new(int64(5)), ContainerOrder: v1alpha1.ContainerOrderReady,
 		}
 	})
 	f.look()
@@ -125,14 +126,14 @@ func TestSelectorOfAWorkload(t *testing.T) {
 func TestRefusalsAreRecorded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2*result.MaxMessage)
-	old := v1alpha1.RestartFailure{Pod: "old", Reason: "StopFailed", Message: "runtime is gone"}
-	d := rollout.Decision{Status: v1alpha1.RestartRolloutStatus{Failures: []v1alpha1.RestartFailure{old}}}
-	d.Refuse([]v1alpha1.RestartFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: long}})
+	old := v1alpha1.PodFailure{Pod: "old", Reason: "StopFailed", Message: "runtime is gone"}
+	d := rollout.Decision{Status: v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{Failures: []v1alpha1.PodFailure{old}}}}
+	d.Refuse([]v1alpha1.PodFailure{{Pod: "web-0", Reason: rollout.ReasonRefused, Message: long}})
 	failures := d.Status.Failures
 	if len(failures) != 2 || failures[0].Pod != "web-0" || len(failures[0].Message) > result.MaxMessage || failures[1] != old {
 		t.Errorf("%+v", failures)
 	}
-	d.Refuse(make([]v1alpha1.RestartFailure, rollout.MaxFailures))
+	d.Refuse(make([]v1alpha1.PodFailure, rollout.MaxFailures))
 	if len(d.Status.Failures) != rollout.MaxFailures {
 		t.Errorf("%d failures, want at most %d", len(d.Status.Failures), rollout.MaxFailures)
 	}

@@ -33,14 +33,14 @@ func TestAnEndedRolloutCountsNoUnavailablePods(t *testing.T) {
 	f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
 	setReady(f.pod("web-0"), false, start.Add(-time.Second))
 	f.look()
-	if got := f.rollout.Status.Unavailable; got != 1 {
+	if got := f.rollout.Status.UnavailablePods; got != 1 {
 		t.Fatalf("%d pods are said to be unavailable before the end", got)
 	}
 	f.fail("web-0")
 	f.now = f.now.Add(60 * time.Second)
 	f.look()
 	status := f.rollout.Status
-	if _, reason := f.condition(v1alpha1.ConditionFailed); status.CompletionTime == nil || reason != v1alpha1.ReasonDeadlineExceeded || status.Unavailable != 0 {
+	if _, reason := f.condition(v1alpha1.ConditionFailed); status.CompletionTime == nil || reason != v1alpha1.ReasonDeadlineExceeded || status.UnavailablePods != 0 {
 		t.Errorf("after the end: %+v", status)
 	}
 	f.look()

@@ -32,8 +32,8 @@ func TestARestartUnderWayOfARolloutBeforeCounts(t *testing.T) {
 			next := newFixture(3)
 			next.rollout.UID, next.rollout.Name = "next", "next"
 			next.observed.Requests = []*v1beta1.ContainerRecreateRequest{request}
-			if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-0" || next.rollout.Status.Unavailable != 1 {
-				t.Errorf("%v, %d unavailable", started, next.rollout.Status.Unavailable)
+			if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-0" || next.rollout.Status.UnavailablePods != 1 {
+				t.Errorf("%v, %d unavailable", started, next.rollout.Status.UnavailablePods)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestARequestThatFailsAtItsDeadlineDoesNotFreeTheBudget(t *testing.T) {
 	f.stopping("web-3")
 	f.now = start.Add(8 * time.Second)
 	crr.Complete(&f.request("web-3").Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, f.now)
-	if started := f.look(); len(started) != 0 || f.rollout.Status.Restarting != 1 || f.rollout.Status.Unavailable != 1 || f.last.Again.IsZero() {
+	if started := f.look(); len(started) != 0 || f.rollout.Status.RestartingPods != 1 || f.rollout.Status.UnavailablePods != 1 || f.last.Again.IsZero() {
 		t.Fatalf("%v, %+v, again %s", started, f.rollout.Status, f.last.Again)
 	}
 	f.replace("web-3") // killed and started again
@@ -104,7 +104,7 @@ func TestARequestThatFailsAtItsDeadlineDoesNotFreeTheBudget(t *testing.T) {
 		t.Fatalf("%v while the new instance is not ready", started)
 	}
 	setReady(f.pod("web-3"), true, f.now)
-	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) || f.rollout.Status.Restarted != 1 || f.rollout.Status.Restarting != 0 {
+	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) || f.rollout.Status.RestartedPods != 1 || f.rollout.Status.RestartingPods != 0 {
 		t.Errorf("%v, %+v", started, f.rollout.Status)
 	}
 }
@@ -115,13 +115,13 @@ func TestARolloutIsCompleteOnlyWhenNothingIsUnderWay(t *testing.T) {
 	f.look()
 	f.stopping("web-0")
 	crr.Complete(&f.request("web-0").Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, f.now)
-	if f.look(); f.rollout.Status.CompletionTime != nil || f.rollout.Status.Restarting != 1 {
+	if f.look(); f.rollout.Status.CompletionTime != nil || f.rollout.Status.RestartingPods != 1 {
 		t.Fatalf("%+v", f.rollout.Status)
 	}
 	f.replace("web-0")
 	f.look()
 	s := f.rollout.Status
-	if s.CompletionTime == nil || s.Restarted != 1 || s.Failed != 1 || s.Restarting != 0 {
+	if s.CompletionTime == nil || s.RestartedPods != 1 || s.FailedPods != 1 || s.RestartingPods != 0 {
 		t.Fatalf("%+v", s)
 	}
 	if message := s.Conditions[len(s.Conditions)-1].Message; !strings.Contains(message, "1 of 1 pods have been restarted, 1 failed, of which 1 were restarted after all") {
@@ -138,7 +138,7 @@ func TestAPodIsNotCalledRestartedIfItIsNotKnownWhatWasToBeReplaced(t *testing.T)
 	crr.Complete(&f.request("web-0").Status, crr.Outcome{Reason: crr.ReasonInvalidRequest, Message: "it has not passed admission"}, 1, f.now)
 	f.look()
 	s := f.rollout.Status
-	if s.CompletionTime == nil || s.Restarted != 0 || s.Failed != 1 {
+	if s.CompletionTime == nil || s.RestartedPods != 0 || s.FailedPods != 1 {
 		t.Fatalf("%+v", s)
 	}
 	if message := s.Conditions[len(s.Conditions)-1].Message; !strings.HasPrefix(message, "0 of 1 pods have been restarted, 1 failed") {
@@ -151,11 +151,11 @@ func TestARolloutThatEndsAtItsDeadlineSaysAtTheEndWhatWasRestarted(t *testing.T)
 	f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
 	f.look()
 	f.now = start.Add(time.Minute)
-	if started := f.look(); started != nil || f.rollout.Status.CompletionTime != nil || f.rollout.Status.Restarting != 1 {
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime != nil || f.rollout.Status.RestartingPods != 1 {
 		t.Fatalf("%v, %+v", started, f.rollout.Status)
 	}
 	f.restart("web-2")
-	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil || f.rollout.Status.Restarting != 0 || f.rollout.Status.Restarted != 1 {
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil || f.rollout.Status.RestartingPods != 0 || f.rollout.Status.RestartedPods != 1 {
 		t.Fatalf("%v, %+v", started, f.rollout.Status)
 	}
 	if _, reason := f.condition("Failed"); reason != v1alpha1.ReasonDeadlineExceeded {
@@ -224,7 +224,7 @@ func TestARolloutThatFindsOnlyPodsThatHaveNotStartedSaysSo(t *testing.T) {
 	}
 	f.look()
 	want := "no pod has been restarted: 2 of 2 pods are older than the rollout and have not started their containers"
-	if got := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionComplete); got == nil || got.Message != want {
+	if got := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionFinished); got == nil || got.Message != want {
 		t.Errorf("got %+v, want the message %q", got, want)
 	}
 	if status, reason := f.condition("Failed"); status != metav1.ConditionTrue || reason != "NotStarted" {

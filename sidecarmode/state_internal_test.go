@@ -85,7 +85,7 @@ func TestSelfTestAndWritesAreMetrics(t *testing.T) {
 	}
 	got := values(t, s)
 	for name, want := range map[string]float64{
-		"refit_sidecar_self_test a true": 1, "refit_sidecar_self_test b false": 0, "refit_sidecar_info v1": 1,
+		"refit_sidecar_self_test a true": 1, "refit_sidecar_self_test b false": 0, "refit_build_info refit-sidecar v1": 1,
 		"refit_sidecar_result_writes_total unchanged pods": 1, "refit_sidecar_result_writes_total patched pods": 2, "refit_sidecar_result_writes_total failed pods": 3,
 	} {
 		if is, ok := got[name]; !ok || is != want {

@@ -66,7 +66,7 @@ func newState(version string, m *meter) *state {
 		}, []string{"where", "fault"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "refit_sidecar_info", Help: "1; the version is in the label.", ConstLabels: prometheus.Labels{"version": version},
+		Name: "refit_build_info", Help: "1, with the version of the program.", ConstLabels: prometheus.Labels{"version": version, "program": "refit-sidecar"},
 	})
 	info.Set(1)
 	s.registry.MustRegister(s.reload, s.loaded, s.tests, s.writes, s.faults, info, m,

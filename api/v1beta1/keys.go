@@ -78,7 +78,10 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True when the request ended and a container was not recreated, False when it succeeded.
 	ConditionFailed = "Failed"
-	// ConditionComplete is True when the request has ended with any outcome.
+	// ConditionFinished is True when the request has ended with any outcome.
+	ConditionFinished = "Finished"
+	// ConditionComplete is the same as ConditionFinished, for clients that were written before that. Complete means success in a
+	// Job.
 	ConditionComplete = "Complete"
 	// ConditionPreRecreateGrace is True, since its lastTransitionTime, when the manager has made the pod not ready.
 	ConditionPreRecreateGrace = "PreRecreateGrace"

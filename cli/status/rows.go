@@ -75,12 +75,12 @@ func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 func (l *Line) rollout(object *v1alpha1.RestartRollout) {
 	status := object.Status
 	l.Target = workload(object.Spec.TargetRef)
-	l.Done = fmt.Sprintf("%d/%d", status.Restarted, status.Pods)
+	l.Done = fmt.Sprintf("%d/%d", status.RestartedPods, status.MatchedPods)
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
 	if condition != nil {
 		l.State, l.Detail = condition.Reason, condition.Message
 	}
-	if l.State == v1alpha1.ReasonBudget && status.Restarting > 0 { // it restarts as many as it may, so it is not blocked
+	if l.State == v1alpha1.ReasonBudget && status.RestartingPods > 0 { // it restarts as many as it may, so it is not blocked
 		l.State = v1alpha1.ReasonRestarting
 	}
 	for _, end := range []string{v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed} {

@@ -50,7 +50,7 @@ func ended(r *v1beta1.ContainerRecreateRequest, outcome crr.Outcome, minutes int
 func rollout(change func(*v1alpha1.RestartRollout)) *v1alpha1.RestartRollout {
 	r := &v1alpha1.RestartRollout{ObjectMeta: object("shop", "web-x", -5)}
 	r.Spec.TargetRef = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	r.Status = v1alpha1.RestartRolloutStatus{Pods: 5, Restarted: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "MaxUnavailable", Message: "1 of 5 pods is unavailable"}}}
+	r.Status = v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{MatchedPods: 5}, RestartedPods: 2, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "MaxUnavailable", Message: "1 of 5 pods is unavailable"}}}
 	if change != nil {
 		change(r)
 	}
@@ -95,7 +95,7 @@ func TestDescribe(t *testing.T) {
 		"done":              {ended(request("shop", "r", -1), crr.Outcome{}, 0), "crr/r pod/web-0 Succeeded 0/1 alice "},
 		"failed":            {ended(request("shop", "r", -1), crr.Outcome{Reason: crr.ReasonStopFailed, Message: "gone"}, 0), "crr/r pod/web-0 Failed 0/1 alice StopFailed: gone"},
 		"rollout":           {rollout(nil), "restartrollout/web-x deployment/web MaxUnavailable 2/5 alice 1 of 5 pods is unavailable"},
-		"busy rollout":      {rollout(func(r *v1alpha1.RestartRollout) { r.Status.Restarting = 1 }), "restartrollout/web-x deployment/web Restarting 2/5 alice 1 of 5 pods is unavailable"},
+		"busy rollout":      {rollout(func(r *v1alpha1.RestartRollout) { r.Status.RestartingPods = 1 }), "restartrollout/web-x deployment/web Restarting 2/5 alice 1 of 5 pods is unavailable"},
 		"new rollout":       {rollout(func(r *v1alpha1.RestartRollout) { r.Status = v1alpha1.RestartRolloutStatus{} }), "restartrollout/web-x deployment/web Waiting 0/0 alice "},
 		"scheduled rollout": {rollout(func(r *v1alpha1.RestartRollout) {
 			r.Annotations[v1alpha1.AnnotationTrigger] = "RestartSchedule/nightly"

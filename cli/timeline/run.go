@@ -100,7 +100,7 @@ func (c Config) read(ctx context.Context, target Target) (*report, error) {
 		if err := c.API.List(ctx, &requests, client.InNamespace(c.Namespace), client.MatchingLabels{v1alpha1.LabelRestartRollout: string(rollout.UID)}); err != nil {
 			return nil, fmt.Errorf("list the ContainerRecreateRequests of the rollout: %w", err)
 		}
-		if gone := int(rollout.Status.Restarted+rollout.Status.Failed+rollout.Status.Restarting) - len(requests.Items); gone > 0 {
+		if gone := int(rollout.Status.RestartedPods+rollout.Status.FailedPods+rollout.Status.RestartingPods) - len(requests.Items); gone > 0 {
 			r.notes = append(r.notes, fmt.Sprintf("%d of the rollout's requests have been deleted.", gone))
 		}
 	}

@@ -222,7 +222,7 @@ func TestTimelineOfARollout(t *testing.T) {
 	c := newCluster()
 	c.rollout = &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-r", UID: "rollout"}}
 	c.rollout.Spec.TargetRef = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	c.rollout.Status.Restarted = 3
+	c.rollout.Status.RestartedPods = 3
 	c.request.Labels[v1alpha1.LabelRestartRollout] = "rollout"
 	out := c.run(t, "", "restartrollout/web-r")
 	for _, want := range []string{"restartrollout/web-r: deployment/web", "2 of the rollout's requests have been deleted.", "stop began", "completed"} {

@@ -48,12 +48,13 @@ const restartExample = `  # one container of one pod
   kubectl refit timeline "$(kubectl refit restart pod/web-0 -c app -o name)"
 
   # the RestartRollout as it is at the end
-  kubectl refit restart deployment/web -c app -o json | jq .status.restarted`
+  kubectl refit restart deployment/web -c app -o json | jq .status.restartedPods`
 
 func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config rolloutcli.Config
-	var selector, maxUnavailable, format string
-	var drain, grace int64
+	var selector, maxUnavailable, partition, format string
+	var drain, minReady int32
+	var grace int64
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, objects(completion.Workloads...)),
 		Use:               "restart (pod/NAME | KIND/NAME | KIND NAME | -l SELECTOR) [-c CONTAINER]...",
@@ -68,6 +69,12 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			}
 			if cmd.Flags().Changed("max-unavailable") {
 				config.Rollout.MaxUnavailable = new(intstr.Parse(maxUnavailable))
+			}
+			if cmd.Flags().Changed("partition") {
+				config.Rollout.Partition = new(intstr.Parse(partition))
+			}
+			if cmd.Flags().Changed("min-ready-seconds") {
+				config.MinReadySeconds = &minReady
 			}
 			if cmd.Flags().Changed("drain-seconds") {
 				config.DrainSeconds = &drain
@@ -89,11 +96,11 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringArrayVarP(&config.Containers, "container", "c", nil, "`container` to restart; repeated for more, which are stopped in this order")
 	flags.StringVar(&config.Reason, "reason", "", "why, in one line; it is shown in Events")
 	flags.StringVar(&maxUnavailable, "max-unavailable", "1", "how many of the pods may be unavailable at a time, as `number or percentage`")
-	flags.Int32Var(&config.Rollout.Partition, "partition", 0, "how many of the pods are left as they are")
-	flags.Int32Var(&config.MinReadySeconds, "min-ready-seconds", 0, "`seconds` that a pod must be ready after its restart to count as available; for one pod, that its containers must run to count as restarted")
+	flags.StringVar(&partition, "partition", "0", "how many of the pods are left as they are, as `number or percentage`")
+	flags.Int32Var(&minReady, "min-ready-seconds", 0, "`seconds` that a pod must be ready after its restart to count as available (default: minReadySeconds of the workload); for one pod, that its containers must run to count as restarted")
 	flags.BoolVar(&config.Rollout.ContinueOnFailure, "continue-on-failure", false, "restart the other pods although the restart of one has failed")
 	flags.BoolVar(&config.Rollout.IgnorePodDisruptionBudgets, "ignore-pod-disruption-budgets", false, "restart pods although a PodDisruptionBudget allows no disruption")
-	flags.Int64Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
+	flags.Int32Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
 	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: the pod's)")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
@@ -118,5 +125,8 @@ func checkRestartFlags(flags *pflag.FlagSet, target rolloutcli.Target) error {
 	if err := usage.MaxUnavailable(flags.Lookup("max-unavailable").Value.String()); err != nil {
 		return err
 	}
-	return usage.NotNegative(flags, "partition", "min-ready-seconds", "drain-seconds", "grace-period")
+	if err := usage.Partition(flags.Lookup("partition").Value.String()); err != nil {
+		return err
+	}
+	return usage.NotNegative(flags, "min-ready-seconds", "drain-seconds", "grace-period")
 }

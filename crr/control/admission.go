@@ -33,7 +33,7 @@ const admissionPath = "/mutate-apps-kruise-io-containerrecreaterequest"
 // the API server converts v1alpha1 requests before it sends the review, and one set of rules is enough.
 func addAdmission(mgr ctrl.Manager, cfg Config) error {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "refit_manager_admission_answers_total",
+		Name: "refit_manager_crr_admission_answers_total",
 		Help: "Admission reviews of ContainerRecreateRequests answered, by operation and HTTP status code.",
 	}, []string{"operation", "code"})
 	if err := cfg.Metrics.Register(answers); err != nil {

@@ -165,7 +165,7 @@ func (l lifecycle) expiry() recheck.At {
 func (l lifecycle) addMissingConditions() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	stored := l.request.Status
 	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil &&
-		meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionComplete) != nil {
+		meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionFinished) != nil {
 		return nil, false
 	}
 	if !crr.Completed(l.request) {

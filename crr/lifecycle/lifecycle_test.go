@@ -237,7 +237,7 @@ func writes(d lifecycle.Decision) []string {
 }
 
 func incomplete(r *v1beta1.ContainerRecreateRequest) {
-	meta.RemoveStatusCondition(&r.Status.Conditions, "Complete")
+	meta.RemoveStatusCondition(&r.Status.Conditions, "Finished")
 }
 
 func inactive(r *v1beta1.ContainerRecreateRequest) { delete(r.Labels, "crr.apps.kruise.io/active") }

@@ -42,7 +42,7 @@ func TestConditionCompleteIsTrueForEveryOutcome(t *testing.T) {
 		for _, c := range status.Conditions {
 			conditions[c.Type] = string(c.Status)
 		}
-		if conditions["Complete"] != "True" || conditions["Succeeded"] == conditions["Failed"] {
+		if conditions["Finished"] != "True" || conditions["Succeeded"] == conditions["Failed"] {
 			t.Errorf("outcome %q: conditions %v", outcome.Reason, conditions)
 		}
 	}

@@ -50,7 +50,12 @@ type rules struct {
 // readRules compiles the rules of a CRD, which takes seconds with the race detector. Tests that run at the same time share them.
 func readRules(t *testing.T, plural, version string) rules {
 	t.Helper()
-	v, err := apiextensions.GetSchemaForVersion(readCRD(t, plural), version)
+	return compile(t, readCRD(t, plural), version)
+}
+
+func compile(t *testing.T, crd *apiextensions.CustomResourceDefinition, version string) rules {
+	t.Helper()
+	v, err := apiextensions.GetSchemaForVersion(crd, version)
 	if err != nil {
 		t.Fatal(err)
 	}

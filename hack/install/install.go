@@ -50,7 +50,13 @@ func Apply(ctx context.Context, config Config) error {
 	if err := config.kubectl(ctx, nil, "delete", "job", "refit-certificates", "--namespace=refit-system", "--ignore-not-found"); err != nil {
 		return err
 	}
-	for _, folder := range folders {
+	wanted := folders
+	if served, err := output(ctx, config.Kubectl, nil, "get", "--raw", "/apis/admissionregistration.k8s.io/v1"); err != nil {
+		return err
+	} else if strings.Contains(served, `"MutatingAdmissionPolicy"`) { // not before Kubernetes 1.36
+		wanted = append(slices.Clone(folders), "hold")
+	}
+	for _, folder := range wanted {
 		manifests, err := config.manifests(folder)
 		if err != nil {
 			return err

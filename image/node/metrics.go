@@ -19,7 +19,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "refit_image_pulls_total", Help: "Images of the NodeImage that were pulled or not, by phase (Succeeded, Failed).",
 		}, []string{"phase"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "refit_image_pull_seconds", Help: "How long pulls took that succeeded, with the time between attempts.",
+			Name: "refit_image_pull_duration_seconds", Help: "How long pulls took that succeeded, with the time between attempts.",
 			Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800},
 		}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -165,7 +165,7 @@ func TestPullsAreCounted(t *testing.T) {
 				}
 			}
 		}
-		if values["refit_image_pulls_total Succeeded"] != 2 || values["refit_image_pulls_total Failed"] != 1 || values["refit_image_pull_seconds count"] != 2 || values["refit_image_pull_seconds sum"] != 3 ||
+		if values["refit_image_pulls_total Succeeded"] != 2 || values["refit_image_pulls_total Failed"] != 1 || values["refit_image_pull_duration_seconds count"] != 2 || values["refit_image_pull_duration_seconds sum"] != 3 ||
 			values["refit_image_status_writes_total ok"] != float64(len(w.writes)) || values["refit_image_status_writes_total error"] < 1 {
 			t.Errorf("%v, after %d writes", values, len(w.writes))
 		}

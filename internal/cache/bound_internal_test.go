@@ -54,7 +54,7 @@ func TestWhatIsCachedOfAPodIsBounded(t *testing.T) {
 					Namespace: "tenant", Name: "p", UID: "u", Labels: map[string]string{"app": "web"},
 					Annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "log", v1beta1.AnnotationSidecarSetHash: `{"log":{"hash":"x"}}`},
 				},
-				Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}},
+				Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}},
 				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 					{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 					{Type: v1beta1.ConditionSidecarSetUpgradable, Status: corev1.ConditionFalse, Message: `{"log":false}`},

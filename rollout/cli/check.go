@@ -48,7 +48,7 @@ func restartable(pod *corev1.Pod) []string {
 }
 
 // checkDrain refuses to drain pods that cannot be made not ready: the drain would have no effect.
-func checkDrain(seconds *int64, pods ...*corev1.Pod) error {
+func checkDrain(seconds *int32, pods ...*corev1.Pod) error {
 	if seconds == nil || *seconds == 0 {
 		return nil
 	}

@@ -53,7 +53,7 @@ func TestDrainOfAPodWithoutReadinessGateIsRefused(t *testing.T) {
 	for _, of := range []string{"pod/web-abc-1", "deployment/web"} {
 		for _, dryRun := range []bool{false, true} {
 			f := newFixture(t)
-			f.config.DrainSeconds, f.config.DryRun = new(int64(3)), dryRun
+			f.config.DrainSeconds, f.config.DryRun = new(int32(3)), dryRun
 			err := run(t, f, of)
 			if console.ExitCode(err) != 2 || !strings.Contains(err.Error(), "pod web-abc-1 has no readiness gate KruisePodReady, so it cannot be drained") ||
 				!strings.Contains(err.Error(), "leave --drain-seconds out") {
@@ -80,7 +80,7 @@ func TestDrainOfAPodWithReadinessGateIsRequested(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.config.DrainSeconds = new(int64(3))
+	f.config.DrainSeconds = new(int32(3))
 	for _, of := range []string{"pod/web-abc-1", "deployment/web"} {
 		if err := run(t, f, of); err != nil {
 			t.Errorf("%s: %v", of, err)
@@ -93,7 +93,7 @@ func TestMinReadySecondsOfOnePodAreInItsRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.finish = end(crr.Outcome{})
-	f.config.MinReadySeconds = 7
+	f.config.MinReadySeconds = new(int32(7))
 	if err := run(t, f, "pod/web-abc-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestProgressIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		f.finish = func(object client.Object) {
-			object.(*v1alpha1.RestartRollout).Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 4, Restarted: 1, Restarting: 1}
+			object.(*v1alpha1.RestartRollout).Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, RolloutPods: v1alpha1.RolloutPods{MatchedPods: 4}, RestartedPods: 1, RestartingPods: 1}
 		}
 		f.config.Timeout = 10 * time.Millisecond
 		if err := run(t, f, "deployment/web"); !errors.Is(err, console.ErrTimeout) {

@@ -41,7 +41,7 @@ func TestTheDrainOfAPodIsShownWithItsEnd(t *testing.T) {
 					v1beta1.SetPreRecreateGrace(&request.Status, time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), "")
 				}
 			}
-			f.config.DrainSeconds, f.config.Timeout = new(int64(10)), 10*time.Millisecond
+			f.config.DrainSeconds, f.config.Timeout = new(int32(10)), 10*time.Millisecond
 			if err := run(t, f, "pod/web-abc-1"); console.ExitCode(err) != console.ExitTimeout || !strings.Contains(f.out.String(), tt.want) || strings.Contains(f.out.String(), "stopping") {
 				t.Errorf("%s: %v, no %q in:\n%s", name, err, tt.want, f.out.String())
 			}

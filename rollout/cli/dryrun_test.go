@@ -19,7 +19,7 @@ func TestDryRunCountsWhatRefitManagerCounts(t *testing.T) {
 		prepare func(*fixture)
 		first   string
 	}{
-		"young pods": {func(f *fixture) { f.config.MinReadySeconds = 20 }, ""},
+		"young pods": {func(f *fixture) { f.config.MinReadySeconds = new(int32(20)) }, ""},
 		"a request of somebody else": {func(f *fixture) {
 			request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-hand"}}
 			request.Spec.PodName = "web-abc-2"

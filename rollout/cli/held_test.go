@@ -24,18 +24,18 @@ func TestTheProgressSaysWhyNoPodIsNext(t *testing.T) {
 			want   string
 		}{
 			"another pod is unavailable": {
-				v1alpha1.RestartRolloutStatus{Unavailable: 1}, v1alpha1.ReasonBudget, "0 failed: maxUnavailable is reached: 2 pods are left; unavailable: web-1\n",
+				v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{UnavailablePods: 1}}, v1alpha1.ReasonBudget, "0 failed: maxUnavailable is reached: 2 pods are left; unavailable: web-1\n",
 			},
 			"another pod is unavailable, and one is restarted": {
-				v1alpha1.RestartRolloutStatus{Unavailable: 2, Restarting: 1}, v1alpha1.ReasonBudget, "0 failed: maxUnavailable is reached: 2 pods are left; unavailable: web-1\n",
+				v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{UnavailablePods: 2}, RestartingPods: 1}, v1alpha1.ReasonBudget, "0 failed: maxUnavailable is reached: 2 pods are left; unavailable: web-1\n",
 			},
-			"only the pod that is restarted": {v1alpha1.RestartRolloutStatus{Unavailable: 1, Restarting: 1}, v1alpha1.ReasonBudget, "1 under way, 0 failed\n"},
+			"only the pod that is restarted": {v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{UnavailablePods: 1}, RestartingPods: 1}, v1alpha1.ReasonBudget, "1 under way, 0 failed\n"},
 			"a PodDisruptionBudget":          {v1alpha1.RestartRolloutStatus{}, v1alpha1.ReasonDisruptionBudget, "0 failed: 2 pods are left; unavailable: web-1\n"},
-			"nothing":                        {v1alpha1.RestartRolloutStatus{Restarting: 1}, v1alpha1.ReasonRestarting, "1 under way, 0 failed\n"},
+			"nothing":                        {v1alpha1.RestartRolloutStatus{RestartingPods: 1}, v1alpha1.ReasonRestarting, "1 under way, 0 failed\n"},
 		} {
 			f := newFixture(t)
 			f.finish = func(object client.Object) {
-				tt.status.ObservedGeneration, tt.status.Pods = 1, 3
+				tt.status.ObservedGeneration, tt.status.MatchedPods = 1, 3
 				meta.SetStatusCondition(&tt.status.Conditions, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: tt.reason, Message: "2 pods are left; unavailable: web-1"})
 				object.(*v1alpha1.RestartRollout).Status = tt.status
 			}

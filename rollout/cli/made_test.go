@@ -29,7 +29,7 @@ func endAtNoon(outcome crr.Outcome) func(client.Object) {
 		case *v1beta1.ContainerRecreateRequest:
 			crr.Complete(&o.Status, outcome, 1, noon)
 		case *v1alpha1.RestartRollout:
-			o.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 2, Restarted: 2, CompletionTime: new(metav1.NewTime(noon))}
+			o.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, RolloutPods: v1alpha1.RolloutPods{MatchedPods: 2}, RestartedPods: 2, CompletionTime: new(metav1.NewTime(noon))}
 			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 				Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Restarted", Message: "2 of 2 pods", LastTransitionTime: metav1.NewTime(noon),
 			})

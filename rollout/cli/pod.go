@@ -41,9 +41,13 @@ func (r *restarter) pod(ctx context.Context, name string) error {
 	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: generateName(name), Annotations: r.annotations()}}
 	request.Spec = v1beta1.ContainerRecreateRequestSpec{
 		PodName: name, ActiveDeadlineSeconds: new(int64(requestDeadline)), TTLSecondsAfterFinished: new(int32(requestTTL)),
-		Strategy: &v1beta1.ContainerRecreateRequestStrategy{
-			TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds, MinStartedSeconds: r.MinReadySeconds,
-		},
+		Strategy: &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: r.GracePeriodSeconds},
+	}
+	if r.DrainSeconds != nil {
+		request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(*r.DrainSeconds))
+	}
+	if r.MinReadySeconds != nil {
+		request.Spec.Strategy.MinStartedSeconds = *r.MinReadySeconds
 	}
 	for _, container := range containers {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: container})

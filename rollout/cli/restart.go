@@ -35,12 +35,12 @@ type Config struct {
 	Containers []string
 	Reason     string
 	// DrainSeconds is how long a pod is not ready before its first container is stopped; nil means no drain.
-	DrainSeconds *int64
+	DrainSeconds *int32
 	// GracePeriodSeconds is the time between SIGTERM and SIGKILL; nil means the pod's own.
 	GracePeriodSeconds *int64
-	// MinReadySeconds is how long a pod must be ready after its restart to count as available. If only one pod is
-	// restarted, it is how long the containers must run.
-	MinReadySeconds int32
+	// MinReadySeconds is how long a pod must be ready after its restart to count as available; nil means minReadySeconds of
+	// the workload. If only one pod is restarted, it is how long the containers must run.
+	MinReadySeconds *int32
 	Rollout         RolloutOptions
 	// Wait waits for the end of the restart.
 	Wait bool
@@ -52,7 +52,7 @@ type Config struct {
 // RolloutOptions are options for restarts of more than one pod.
 type RolloutOptions struct {
 	MaxUnavailable             *intstr.IntOrString
-	Partition                  int32
+	Partition                  *intstr.IntOrString
 	ContinueOnFailure          bool
 	IgnorePodDisruptionBudgets bool
 }
@@ -164,6 +164,8 @@ type restarter struct {
 	Config
 	selector labels.Selector // selects the pods of a rollout
 	replicas int32           // number of pods of its workload
+	// workloadMinReady is minReadySeconds of its workload.
+	workloadMinReady int32
 }
 
 func (r *restarter) key(name string) client.ObjectKey {

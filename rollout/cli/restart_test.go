@@ -91,7 +91,7 @@ func end(outcome crr.Outcome) func(client.Object) {
 			status := metav1.ConditionTrue
 			if outcome.Reason != "" {
 				status = metav1.ConditionFalse
-				o.Status.Failures = []v1alpha1.RestartFailure{{Pod: "web-abc-1", Reason: outcome.Reason, Message: outcome.Message}}
+				o.Status.Failures = []v1alpha1.PodFailure{{Pod: "web-abc-1", Reason: outcome.Reason, Message: outcome.Message}}
 			}
 			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: status, Reason: "R", Message: "2 of 2 pods"})
 		}

@@ -75,10 +75,15 @@ func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.Res
 		object.GenerateName = generateName(target.Workload.Name)
 	}
 	object.Spec = v1alpha1.RestartRolloutSpec{
-		TargetRef: target.Workload, Selector: target.Selector, Containers: containers,
-		MaxUnavailable: r.Rollout.MaxUnavailable, Partition: r.Rollout.Partition, MinReadySeconds: r.MinReadySeconds,
-		IgnorePodDisruptionBudgets: r.Rollout.IgnorePodDisruptionBudgets, TTLSecondsAfterFinished: new(int32(requestTTL)),
-		Request: v1alpha1.RestartRequestTemplate{TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds},
+		TargetRef: target.Workload, Selector: target.Selector, Containers: v1alpha1.RolloutContainers(containers...),
+		RolloutPace: v1alpha1.RolloutPace{
+			MaxUnavailable: r.Rollout.MaxUnavailable, Partition: r.Rollout.Partition, MinReadySeconds: r.MinReadySeconds, DrainSeconds: r.DrainSeconds,
+		},
+		TTLSecondsAfterFinished: new(int32(requestTTL)),
+		Pod:                     v1alpha1.PodRestart{TerminationGracePeriodSeconds: r.GracePeriodSeconds},
+	}
+	if r.Rollout.IgnorePodDisruptionBudgets {
+		object.Spec.PodDisruptionBudgetPolicy = v1alpha1.PodDisruptionBudgetIgnore
 	}
 	if r.Rollout.ContinueOnFailure {
 		object.Spec.FailurePolicy = v1alpha1.RolloutFailureContinue
@@ -100,7 +105,7 @@ func (r *restarter) pods(ctx context.Context, target Target) ([]*corev1.Pod, err
 		if selector, err = rollout.WorkloadSelector(workload); err != nil {
 			return nil, err
 		}
-		uid, r.replicas = string(workload.GetUID()), rollout.WorkloadReplicas(workload)
+		uid, r.replicas, r.workloadMinReady = string(workload.GetUID()), rollout.WorkloadReplicas(workload), rollout.WorkloadMinReadySeconds(workload)
 	} else {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(target.Selector); err != nil {
@@ -130,7 +135,7 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	now := time.Now()
 	object.CreationTimestamp = metav1.NewTime(now)
 	decision := rollout.Next(object, observed, now)
-	r.Output.Print("%s would be restarted, %s in each (dry run: admitted, and nothing done)\n", wording.Count(decision.Status.Pods, "pod", "pods"), list(object.Spec.Containers))
+	r.Output.Print("%s would be restarted, %s in each (dry run: admitted, and nothing done)\n", wording.Count(decision.Status.MatchedPods, "pod", "pods"), list(object.Spec.ContainerNames()))
 	for _, request := range decision.Start {
 		r.Output.Print("  at once: pod %s\n", request.Spec.PodName)
 	}
@@ -140,15 +145,15 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	for _, failure := range decision.Status.Failures {
 		r.Output.Print("  pod %s: %s: %s\n", failure.Pod, failure.Reason, failure.Message)
 	}
-	if failed := decision.Status.Failed; failed > 0 {
-		return fmt.Errorf("%w: %d of %d pods would not be restarted", ErrFailed, failed, decision.Status.Pods)
+	if failed := decision.Status.FailedPods; failed > 0 {
+		return fmt.Errorf("%w: %d of %d pods would not be restarted", ErrFailed, failed, decision.Status.MatchedPods)
 	}
 	return nil
 }
 
 // observe reads the objects from which refit-manager would decide.
 func (r *restarter) observe(ctx context.Context, pods []*corev1.Pod) (rollout.Observation, error) {
-	observed := rollout.Observation{Pods: pods, Replicas: r.replicas}
+	observed := rollout.Observation{Pods: pods, Replicas: r.replicas, MinReadySeconds: r.workloadMinReady}
 	var requests v1beta1.ContainerRecreateRequestList
 	if err := r.API.List(ctx, &requests, client.InNamespace(r.Namespace)); err != nil {
 		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
@@ -196,8 +201,8 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 			}
 		}
 		if status.ObservedGeneration > 0 {
-			live.progress(fmt.Sprintf("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.Restarted, status.Pods), status.Restarted, status.Pods,
-				status.Restarting, status.Failed, held(status)), status.CompletionTime != nil)
+			live.progress(fmt.Sprintf("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.RestartedPods, status.MatchedPods), status.RestartedPods, status.MatchedPods,
+				status.RestartingPods, status.FailedPods, held(status)), status.CompletionTime != nil)
 		}
 		return status.CompletionTime != nil
 	}, r.Output.Tick)
@@ -232,7 +237,7 @@ func held(status *v1alpha1.RestartRolloutStatus) string {
 		return ""
 	case c.Reason != v1alpha1.ReasonBudget:
 		return ": " + c.Message
-	case status.Unavailable > status.Restarting: // other pods than those that it is restarting
+	case status.UnavailablePods > status.RestartingPods: // other pods than those that it is restarting
 		return ": maxUnavailable is reached: " + c.Message
 	}
 	return ""

@@ -84,7 +84,7 @@ func runRollout(t *testing.T, output *console.Output) {
 	began := make(chan struct{})
 	f.finish = func(object client.Object) {
 		if o, ok := object.(*v1alpha1.RestartRollout); ok {
-			o.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 2, Restarting: 2}
+			o.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, RolloutPods: v1alpha1.RolloutPods{MatchedPods: 2}, RestartingPods: 2}
 			rollout = o.DeepCopy()
 			close(began)
 		}
@@ -132,8 +132,8 @@ func await(ctx context.Context, t *testing.T, f *fixture, rollout *v1alpha1.Rest
 			t.Fatal("the rollout is not stored")
 		}
 	}
-	stored.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 2, Restarted: 1, Failed: 1}
-	stored.Status.Failures = []v1alpha1.RestartFailure{{Pod: "web-abc-2", Reason: crr.ReasonStopFailed, Message: "runtime is gone"}}
+	stored.Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, RolloutPods: v1alpha1.RolloutPods{MatchedPods: 2, FailedPods: 1}, RestartedPods: 1}
+	stored.Status.Failures = []v1alpha1.PodFailure{{Pod: "web-abc-2", Reason: crr.ReasonStopFailed, Message: "runtime is gone"}}
 	if err := f.config.API.Update(ctx, &stored); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestStatusSaysWhatIsWaitedFor(t *testing.T) {
 
 func TestContainersOfATriggerAreBounded(t *testing.T) {
 	t.Parallel()
-	for n, refused := range map[int]bool{64: false, 65: true} {
+	for n, refused := range map[int]bool{256: false, 257: true} {
 		var pod corev1.PodSpec
 		var names []string
 		for i := range n {

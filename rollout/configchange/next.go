@@ -53,7 +53,7 @@ type Decision struct {
 // Next returns what to do about a trigger. For an object that is new to the trigger it records the present content, and
 // for a deleted object it keeps the last content: neither causes a restart.
 func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time) Decision {
-	d := Decision{Status: *trigger.Status.DeepCopy()}
+	d := newDecision(trigger)
 	known := map[string]v1alpha1.ConfigObject{}
 	for _, object := range trigger.Status.Objects {
 		known[object.Kind+"/"+object.Name] = object
@@ -88,9 +88,15 @@ func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time)
 	return d
 }
 
+func newDecision(trigger *v1alpha1.RestartTrigger) Decision {
+	d := Decision{Status: *trigger.Status.DeepCopy()}
+	d.Status.ObservedGeneration = trigger.Generation
+	return d
+}
+
 // Invalid returns the decision for a workload whose annotations are unreadable.
 func Invalid(trigger *v1alpha1.RestartTrigger, err error, now time.Time) Decision {
-	d := Decision{Status: *trigger.Status.DeepCopy()}
+	d := newDecision(trigger)
 	d.condition(now, metav1.ConditionFalse, v1alpha1.ReasonInvalidAnnotation, err.Error())
 	return d
 }
@@ -162,7 +168,7 @@ func (d *Decision) ready(now time.Time, reason, message string) {
 
 func (d *Decision) condition(now time.Time, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: d.Status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
@@ -202,7 +208,8 @@ func newRollout(trigger *v1alpha1.RestartTrigger, settings Settings, name string
 		}},
 	}}
 	created.Spec = v1alpha1.RestartRolloutSpec{
-		TargetRef: &target, Containers: settings.Containers, MaxUnavailable: settings.MaxUnavailable, TTLSecondsAfterFinished: new(int32(timeToLive)),
+		TargetRef: &target, Containers: v1alpha1.RolloutContainers(settings.Containers...), TTLSecondsAfterFinished: new(int32(timeToLive)),
+		RolloutPace: v1alpha1.RolloutPace{MaxUnavailable: settings.MaxUnavailable},
 	}
 	return created
 }

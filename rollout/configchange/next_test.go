@@ -94,7 +94,7 @@ func TestChangedContentMakesOneRollout(t *testing.T) {
 	if diff := cmp.Diff(want, r.Annotations); diff != "" || !metav1.IsControlledBy(r, f.trigger) || !strings.HasPrefix(r.Name, "web-") {
 		t.Errorf("%s\n%+v", diff, r.ObjectMeta)
 	}
-	if *r.Spec.TargetRef != f.trigger.Spec.TargetRef || !slices.Equal(r.Spec.Containers, []string{"app"}) || r.Spec.MaxUnavailable.String() != "25%" {
+	if *r.Spec.TargetRef != f.trigger.Spec.TargetRef || !slices.Equal(r.Spec.ContainerNames(), []string{"app"}) || r.Spec.MaxUnavailable.String() != "25%" {
 		t.Errorf("%+v", r.Spec)
 	}
 	if f.settle(); len(f.created) != 1 {

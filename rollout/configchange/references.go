@@ -30,7 +30,7 @@ type Settings struct {
 
 const (
 	// maxContainers is the limit of a RestartRollout.
-	maxContainers = 64
+	maxContainers = 256
 	// maxContainerName is the number of bytes of a name in a message: a container has no longer name.
 	maxContainerName = 63
 )

@@ -119,14 +119,14 @@ func TestAnnotationsAreReadOrRefusedWithTheirName(t *testing.T) {
 	}
 }
 
-// A RestartRollout can restart no other init container, and at most 64 containers.
+// A RestartRollout can restart no other init container, and at most 256 containers.
 func TestContainersOfAnAnnotationCanBeRestartedByARollout(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.PodSpec{InitContainers: []corev1.Container{
 		{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "retried", RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure)}, {Name: "setup"},
 	}}
 	var most []string
-	for i := range 64 {
+	for i := range 256 {
 		most = append(most, fmt.Sprintf("c%d", i))
 		pod.Containers = append(pod.Containers, corev1.Container{Name: most[i]})
 	}

@@ -36,8 +36,8 @@ func rolloutAdmission(decoder admission.Decoder, cfg Config) admission.Handler {
 		create: func(sent *v1alpha1.RestartRollout, user string) (*v1alpha1.RestartRollout, error) {
 			return rollout.Admit(sent, rollout.Requester{Name: user, Manager: user == cfg.User})
 		},
-		update: func(stored, sent *v1alpha1.RestartRollout, _ string) (*v1alpha1.RestartRollout, error) {
-			return sent, rollout.AdmitUpdate(stored, sent)
+		update: func(stored, sent *v1alpha1.RestartRollout, user string) (*v1alpha1.RestartRollout, error) {
+			return sent, rollout.AdmitUpdate(stored, sent, rollout.Requester{Name: user, Manager: user == cfg.User})
 		},
 	}
 }

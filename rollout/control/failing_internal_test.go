@@ -91,7 +91,7 @@ func TestAStatusThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 	a.reconciler.client = working
 	a.settle()
-	if s := a.rollout().Status; s.Pods != 1 || len(a.requests()) != 1 {
+	if s := a.rollout().Status; s.MatchedPods != 1 || len(a.requests()) != 1 {
 		t.Errorf("%+v, %d requests", s, len(a.requests()))
 	}
 }
@@ -120,7 +120,7 @@ func TestASelectorSelectsNoOtherPodsWhereThereAreDisruptionBudgets(t *testing.T)
 	if pods := a.started(); len(pods) > 1 || len(pods) == 1 && pods[0] != "web-abc-0" {
 		t.Errorf("%v", pods)
 	}
-	if a.settle(); a.rollout().Status.Pods != 1 {
+	if a.settle(); a.rollout().Status.MatchedPods != 1 {
 		t.Errorf("%+v", a.rollout().Status)
 	}
 }
@@ -178,7 +178,7 @@ func TestPodsOfOtherWorkloadsCountAgainstAPodDisruptionBudget(t *testing.T) {
 
 func TestAPodThatStaysInItsServicesIsAnEvent(t *testing.T) {
 	t.Parallel()
-	a := newAPIServer(t, deployment(), podOf("web-abc", 0), object(func(s *v1alpha1.RestartRolloutSpec) { s.Request.UnreadyGracePeriodSeconds = new(int64(5)) }))
+	a := newAPIServer(t, deployment(), podOf("web-abc", 0), object(func(s *v1alpha1.RestartRolloutSpec) { s.DrainSeconds = new(int32(5)) }))
 	a.settle()
 	said := ""
 	for len(a.events.Events) > 0 {

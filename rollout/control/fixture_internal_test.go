@@ -167,7 +167,7 @@ func podOf(set string, i int) *corev1.Pod {
 func object(change ...func(*v1alpha1.RestartRolloutSpec)) *v1alpha1.RestartRollout {
 	o := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "rollout", CreationTimestamp: metav1.NewTime(noon)}}
 	o.Spec.TargetRef = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	o.Spec.Containers = []string{"app"}
+	o.Spec.Containers = v1alpha1.RolloutContainers("app")
 	for _, c := range change {
 		c(&o.Spec)
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,13 +35,14 @@ type target struct {
 	workload *v1alpha1.WorkloadReference // nil for a rollout with a selector
 	uid      string                      // of the workload
 	replicas int32                       // of the workload
+	minReady int32                       // spec.minReadySeconds of the workload
 	selector labels.Selector
 }
 
 // observe reads the input of rollout.Next from the cache. It reads the workload from the API server.
 func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Observation, target, error) {
 	var observed rollout.Observation
-	if object.Status.CompletionTime != nil {
+	if rollout.Ended(object) {
 		return observed, target{}, nil
 	}
 	of, err := r.target(ctx, object)
@@ -53,7 +55,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		}
 		return observed, of, err
 	}
-	observed.Replicas = of.replicas
+	observed.Replicas, observed.MinReadySeconds = of.replicas, of.minReady
 	if observed.Budgets, err = budgets(ctx, r.client, object); err != nil {
 		return observed, of, err
 	}
@@ -86,7 +88,7 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	of.divide(pods, observed)
 	// Read budgets after the pods: a restart that both show is subtracted twice, but a restart that neither shows would
 	// not be subtracted at all.
-	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
+	if len(observed.Budgets) > 0 && object.Spec.PodDisruptionBudgetPolicy != v1alpha1.PodDisruptionBudgetIgnore {
 		observed.Budgets, err = budgets(ctx, r.live, object)
 	}
 	return err
@@ -155,13 +157,19 @@ func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout
 		if apierrors.IsNotFound(err) {
 			return target{}, errNoTarget
 		}
+		if meta.IsNoMatchError(err) {
+			return target{}, fmt.Errorf("%w: %w", errUnreadable, err)
+		}
 		return target{}, fmt.Errorf("read %s %s: %w", reference.Kind, reference.Name, err)
 	}
 	selector, err := rollout.WorkloadSelector(workload)
 	if err != nil {
 		return target{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
-	return target{workload: reference, uid: string(workload.GetUID()), replicas: rollout.WorkloadReplicas(workload), selector: selector}, nil
+	return target{
+		workload: reference, uid: string(workload.GetUID()), selector: selector,
+		replicas: rollout.WorkloadReplicas(workload), minReady: rollout.WorkloadMinReadySeconds(workload),
+	}, nil
 }
 
 // requestPage is how many requests are read from the API server per page.

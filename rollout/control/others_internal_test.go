@@ -39,7 +39,7 @@ func TestARequestOfAUserCountsAgainstTheBudgetOfARollout(t *testing.T) {
 // Both look at the same moment: neither shows the other what it has decided.
 func TestTwoRolloutsOfOneWorkloadDoNotTakeOutAPodEach(t *testing.T) {
 	t.Parallel()
-	second := object(func(s *v1alpha1.RestartRolloutSpec) { s.Containers = []string{"app"} })
+	second := object(func(s *v1alpha1.RestartRolloutSpec) { s.Containers = v1alpha1.RolloutContainers("app") })
 	second.Name, second.UID = "second", "second"
 	a := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object(), second)
 	if pods := a.started(); !cmp.Equal(pods, []string{"web-abc-0"}) {

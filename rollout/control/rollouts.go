@@ -121,7 +121,7 @@ func (r *reconciler) active(ctx context.Context, object client.Object) []ctrl.Re
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if list.Items[i].Status.CompletionTime == nil {
+		if !rollout.Ended(&list.Items[i]) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -209,8 +209,8 @@ func (r *reconciler) decideAlone(object *v1alpha1.RestartRollout, observed rollo
 }
 
 // start creates requests, and returns refused ones. After rollout.MaxFailures refusals it stops.
-func (r *reconciler) start(ctx context.Context, object *v1alpha1.RestartRollout, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.RestartFailure, error) {
-	var refused []v1alpha1.RestartFailure
+func (r *reconciler) start(ctx context.Context, object *v1alpha1.RestartRollout, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.PodFailure, error) {
+	var refused []v1alpha1.PodFailure
 	for _, request := range requests {
 		if len(refused) == rollout.MaxFailures {
 			break
@@ -221,7 +221,7 @@ func (r *reconciler) start(ctx context.Context, object *v1alpha1.RestartRollout,
 			r.reportNotDrained(ctx, object, request)
 		case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			refused = append(refused, v1alpha1.RestartFailure{Pod: request.Spec.PodName, Reason: rollout.ReasonRefused, Message: err.Error()})
+			refused = append(refused, v1alpha1.PodFailure{Pod: request.Spec.PodName, Reason: rollout.ReasonRefused, Message: err.Error()})
 		default:
 			return refused, fmt.Errorf("create ContainerRecreateRequest for pod %s: %w", request.Spec.PodName, err)
 		}
@@ -243,18 +243,38 @@ func (r *reconciler) reportNotDrained(ctx context.Context, object *v1alpha1.Rest
 // write writes a changed status, and sends Events about its start and end.
 func (r *reconciler) write(ctx context.Context, object *v1alpha1.RestartRollout, status v1alpha1.RestartRolloutStatus, started int) error {
 	if started > 0 {
-		r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RestartStarted", "Restart", "%s being restarted; %d of %d have been", wording.Count(started, "pod is", "pods are"), status.Restarted, status.Pods)
+		r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RestartStarted", "Restart", "%s being restarted; %d of %d have been", wording.Count(started, "pod is", "pods are"), status.RestartedPods, status.MatchedPods)
 	}
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
 	}
 	changed := object.DeepCopy()
+	if status.CompletionTime != nil {
+		if err := r.recordEnd(ctx, changed, &status); err != nil {
+			return err
+		}
+	}
 	changed.Status = status
 	if err := r.client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("write status of RestartRollout: %w", err)
 	}
 	if object.Status.CompletionTime == nil && status.CompletionTime != nil {
 		r.reportEnd(changed)
+	}
+	return nil
+}
+
+// recordEnd writes the annotation that keeps the rollout from starting again if it is restored without its status. It is
+// written before the status.
+func (r *reconciler) recordEnd(ctx context.Context, object *v1alpha1.RestartRollout, status *v1alpha1.RestartRolloutStatus) error {
+	record := rollout.FinishedAnnotation(object.Name, status)
+	if object.Annotations[v1alpha1.AnnotationFinished] == record {
+		return nil
+	}
+	before := object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.AnnotationFinished, record)
+	if err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("write annotation %s of RestartRollout: %w", v1alpha1.AnnotationFinished, err)
 	}
 	return nil
 }

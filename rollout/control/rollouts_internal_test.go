@@ -29,7 +29,7 @@ func TestPodsOfTheDeploymentAloneAreRestarted(t *testing.T) {
 	if pods := a.pods(); !cmp.Equal(pods, []string{"web-abc-0"}) {
 		t.Fatalf("%v", pods)
 	}
-	if s := a.rollout().Status; s.Pods != 2 || s.Restarting != 1 {
+	if s := a.rollout().Status; s.MatchedPods != 2 || s.RestartingPods != 1 {
 		t.Errorf("%+v", s)
 	}
 	a.complete(crr.Outcome{})
@@ -75,7 +75,7 @@ func TestRequestsThatTheCacheDoesNotShowCountAgainstTheBudget(t *testing.T) {
 	behind := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object())
 	a.reconciler.client = behind
 	decision, err := a.reconciler.decide(t.Context(), object())
-	if err != nil || len(decision.Start) != 0 || decision.Status.Restarting != 1 {
+	if err != nil || len(decision.Start) != 0 || decision.Status.RestartingPods != 1 {
 		t.Errorf("%v, %v, %+v", err, decision.Start, decision.Status)
 	}
 }
@@ -90,7 +90,7 @@ func TestRequestsOfOthersWithTheLabelAreNotTakenForItsOwn(t *testing.T) {
 	crr.Complete(&foreign.Status, crr.Outcome{}, 1, noon)
 	a := newAPIServer(t, deployment(), pod, foreign, object())
 	decision, err := a.reconciler.decide(t.Context(), object())
-	if err != nil || decision.Status.Restarted != 0 || len(decision.Start) != 1 {
+	if err != nil || decision.Status.RestartedPods != 0 || len(decision.Start) != 1 {
 		t.Errorf("%v, %+v", err, decision)
 	}
 }
@@ -140,7 +140,7 @@ func TestFailureOfTheAPIServerIsNoRefusal(t *testing.T) {
 	if _, err := a.reconciler.Reconcile(t.Context(), key); err == nil {
 		t.Error("no error")
 	}
-	if s := a.rollout().Status; s.Failed != 0 || s.CompletionTime != nil {
+	if s := a.rollout().Status; s.FailedPods != 0 || s.CompletionTime != nil {
 		t.Errorf("%+v", s)
 	}
 }

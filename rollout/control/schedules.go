@@ -57,8 +57,8 @@ func (s *scheduler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resul
 	}
 	times, err := schedule.Read(&object.Spec)
 	if err != nil { // admission refuses this; another version of refit-manager may have admitted it
-		s.Recorder.Eventf(&object, nil, corev1.EventTypeWarning, "InvalidSchedule", "Schedule", "%v", err)
-		return ctrl.Result{}, nil
+		s.Recorder.Eventf(&object, nil, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSchedule, "Schedule", "%v", err)
+		return ctrl.Result{}, client.IgnoreNotFound(s.write(ctx, &object, schedule.Invalid(&object, err, s.Clock())))
 	}
 	own, err := s.rollouts(ctx, &object)
 	if err != nil {
@@ -109,13 +109,13 @@ func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedu
 	if created := decision.Create; created != nil {
 		switch err := s.client.Create(ctx, created); {
 		case err == nil:
-			s.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RolloutCreated", "Schedule", "RestartRollout %s has been created", created.Name)
+			s.Recorder.Eventf(object, created, corev1.EventTypeNormal, "RolloutCreated", "Schedule", "RestartRollout %s has been created", created.Name)
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return nil, nil // the schedule is being deleted
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-			s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "RolloutRefused", "Schedule", "RestartRollout %s was refused: %v", created.Name, err)
+			s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolloutRefused, "Schedule", "RestartRollout %s was refused: %v", created.Name, err)
 			refused = fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
-			decision.Refuse(object)
+			decision.Refuse(object, err, s.Clock())
 		case !apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
 		}
@@ -123,13 +123,21 @@ func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedu
 	if decision.Waiting != "" {
 		s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "RolloutDelayed", "Schedule", "RestartRollout %s has not ended; the next one waits for it", decision.Waiting)
 	}
+	if err := s.write(ctx, object, decision); err != nil {
+		return nil, err
+	}
+	return refused, nil
+}
+
+// write writes a changed status.
+func (s *scheduler) write(ctx context.Context, object *v1alpha1.RestartSchedule, decision schedule.Decision) error {
 	if equality.Semantic.DeepEqual(object.Status, decision.Status) {
-		return refused, nil
+		return nil
 	}
 	changed := object.DeepCopy()
 	changed.Status = decision.Status
 	if err := s.client.Status().Update(ctx, changed); err != nil {
-		return nil, fmt.Errorf("write status of RestartSchedule: %w", err)
+		return fmt.Errorf("write status of RestartSchedule: %w", err)
 	}
-	return refused, nil
+	return nil
 }

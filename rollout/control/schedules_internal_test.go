@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -182,5 +183,9 @@ func TestScheduleThatCannotBeReadIsAnEvent(t *testing.T) {
 	}
 	if event := <-a.events.Events; !strings.Contains(event, "spec.timeZone") {
 		t.Error(event)
+	}
+	var stored v1alpha1.RestartSchedule
+	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || !meta.IsStatusConditionFalse(stored.Status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("%v: %+v", err, stored.Status)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -28,6 +29,10 @@ func Admit(schedule *v1alpha1.RestartSchedule, user string) (*v1alpha1.RestartSc
 	}
 	if err := rollout.CheckReason(schedule); err != nil {
 		return nil, err
+	}
+	template := &metav1.ObjectMeta{Annotations: schedule.Spec.RolloutTemplate.Metadata.Annotations}
+	if err := rollout.CheckReason(template); err != nil {
+		return nil, invalid("spec.rolloutTemplate.metadata.annotations["+v1beta1.AnnotationReason+"]", errors.New(rollout.ReasonRule()))
 	}
 	out := schedule.DeepCopy()
 	rollout.SetRequester(out, user)

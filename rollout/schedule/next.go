@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/recheck"
 )
 
@@ -21,6 +22,9 @@ const (
 	defaultSuccessful = 3
 	defaultFailed     = 1
 )
+
+// maxMessage limits the messages of others in a condition, in bytes.
+const maxMessage = 1024
 
 // Decision is the result of Next.
 type Decision struct {
@@ -45,12 +49,18 @@ type Decision struct {
 
 // Next returns what to do about a schedule. rollouts are the rollouts that it has created.
 func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.RestartRollout, now time.Time) Decision {
-	d := Decision{Status: *schedule.Status.DeepCopy()}
+	d := newDecision(schedule)
 	active := d.observe(schedule, rollouts)
 	if schedule.Spec.Suspend {
+		d.ready(now, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is set: no RestartRollout is created")
 		return d
 	}
-	d.Again = recheck.On(times.After(now))
+	d.ready(now, metav1.ConditionTrue, v1alpha1.ReasonScheduled, "RestartRollouts are created at the times of the schedule")
+	next := times.After(now)
+	d.Again = recheck.On(next)
+	if !next.IsZero() {
+		d.Status.NextScheduleTime = &metav1.Time{Time: next}
+	}
 	due := times.Last(begin(schedule, now), now)
 	if due.IsZero() {
 		return d
@@ -73,6 +83,25 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 	return d
 }
 
+// Invalid returns the decision for a schedule that Read does not accept.
+func Invalid(schedule *v1alpha1.RestartSchedule, err error, now time.Time) Decision {
+	d := newDecision(schedule)
+	d.ready(now, metav1.ConditionFalse, v1alpha1.ReasonInvalidSchedule, foreign.Shorten(err.Error(), maxMessage))
+	return d
+}
+
+func newDecision(schedule *v1alpha1.RestartSchedule) Decision {
+	d := Decision{Status: *schedule.Status.DeepCopy()}
+	d.Status.ObservedGeneration, d.Status.NextScheduleTime = schedule.Generation, nil
+	return d
+}
+
+func (d *Decision) ready(now time.Time, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: d.Status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
 // unfinished reports whether the last rollout has not succeeded, so that it may not have reached all pods.
 func (d *Decision) unfinished() bool {
 	last, succeeded := d.Status.LastScheduleTime, d.Status.LastSuccessfulTime
@@ -80,7 +109,9 @@ func (d *Decision) unfinished() bool {
 }
 
 // Refuse undoes the recording of Create in the status after its creation was refused: its scheduled time stays due.
-func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule) {
+func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule, err error, now time.Time) {
+	d.Status.Conditions = schedule.DeepCopy().Status.Conditions // keeps the time of an earlier refusal
+	d.ready(now, metav1.ConditionFalse, v1alpha1.ReasonRolloutRefused, foreign.Shorten(err.Error(), maxMessage))
 	d.Status.LastScheduleTime = schedule.Status.LastScheduleTime.DeepCopy()
 	d.Status.Active = slices.DeleteFunc(d.Status.Active, func(name string) bool { return name == d.Create.Name })
 	if len(d.Status.Active) == 0 {
@@ -160,19 +191,32 @@ func begin(schedule *v1alpha1.RestartSchedule, now time.Time) time.Time {
 }
 
 func newRollout(schedule *v1alpha1.RestartSchedule, at time.Time) *v1alpha1.RestartRollout {
+	template := schedule.Spec.RolloutTemplate.DeepCopy()
 	created := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{
 		Namespace: schedule.Namespace, Name: fmt.Sprintf("%s-%d", schedule.Name, at.Unix()/60),
-		Annotations: map[string]string{v1alpha1.AnnotationTrigger: v1alpha1.KindRestartSchedule + "/" + schedule.Name},
+		Labels: template.Metadata.Labels, Annotations: ownAnnotations(template.Metadata.Annotations),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindRestartSchedule, Name: schedule.Name, UID: schedule.UID, Controller: new(true),
 		}},
 	}}
-	reason := cmp.Or(schedule.Annotations[v1beta1.AnnotationReason], "RestartSchedule "+schedule.Name)
+	created.Annotations[v1alpha1.AnnotationTrigger] = v1alpha1.KindRestartSchedule + "/" + schedule.Name
+	reason := cmp.Or(template.Metadata.Annotations[v1beta1.AnnotationReason], schedule.Annotations[v1beta1.AnnotationReason], "RestartSchedule "+schedule.Name)
 	for key, value := range map[string]string{v1beta1.AnnotationReason: reason, v1beta1.AnnotationRequestedBy: schedule.Annotations[v1beta1.AnnotationRequestedBy]} {
 		if value = requester.Printable(value); value != "" {
 			created.Annotations[key] = value
 		}
 	}
-	schedule.Spec.RolloutTemplate.Spec.DeepCopyInto(&created.Spec)
+	created.Spec = template.Spec
 	return created
+}
+
+// ownAnnotations returns the annotations without Refit's own, which refit-manager sets.
+func ownAnnotations(of map[string]string) map[string]string {
+	kept := make(map[string]string, len(of))
+	for key, value := range of {
+		if !strings.HasPrefix(key, v1alpha1.GroupVersion().Group+"/") {
+			kept[key] = value
+		}
+	}
+	return kept
 }

@@ -31,7 +31,7 @@ func newFixture(t *testing.T, change ...func(*v1alpha1.RestartScheduleSpec)) *fi
 		Annotations: map[string]string{v1beta1.AnnotationRequestedBy: "alice"},
 	}}}
 	f.schedule.Spec.Schedule = "0 * * * *"
-	f.schedule.Spec.RolloutTemplate.Spec.Containers = []string{"app"}
+	f.schedule.Spec.RolloutTemplate.Spec.Containers = v1alpha1.RolloutContainers("app")
 	for _, c := range change {
 		c(&f.schedule.Spec)
 	}
@@ -94,7 +94,7 @@ func TestRolloutIsCreatedOnceAtEachScheduledTime(t *testing.T) {
 	}
 	created := f.rollouts[0]
 	want := map[string]string{v1alpha1.AnnotationTrigger: "RestartSchedule/nightly", v1beta1.AnnotationRequestedBy: "alice", v1beta1.AnnotationReason: "RestartSchedule nightly"}
-	if diff := cmp.Diff(want, created.Annotations); diff != "" || !metav1.IsControlledBy(created, f.schedule) || created.Spec.Containers[0] != "app" {
+	if diff := cmp.Diff(want, created.Annotations); diff != "" || !metav1.IsControlledBy(created, f.schedule) || created.Spec.Containers[0].Name != "app" {
 		t.Errorf("%s\n%+v", diff, created)
 	}
 	f.end(61, true)

@@ -22,7 +22,7 @@ func TestRefusedRolloutStaysDue(t *testing.T) {
 		t.Fatalf("created %q", got)
 	}
 	f.rollouts, f.schedule.Status = nil, v1alpha1.RestartScheduleStatus{}
-	f.last.Refuse(f.schedule) // by admission
+	f.last.Refuse(f.schedule, errors.New("refused"), midnight) // by admission
 	if f.last.Status.LastScheduleTime != nil || len(f.last.Status.Active) != 0 {
 		t.Errorf("%+v", f.last.Status)
 	}

@@ -63,7 +63,7 @@ func ByObject(cfg Config) cache.ByObject {
 // Add adds the webhooks to a manager that has not been started yet. Every replica serves them.
 func Add(mgr ctrl.Manager, cfg Config) error {
 	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "refit_manager_sidecarset_pods_total",
+		Name: "refit_manager_sidecarset_admissions_total",
 		Help: "Pods that were created and for which the webhook was called, by what became of them: injected, unmatched, skipped, refused or failed.",
 	}, []string{"result"})
 	if err := cfg.Metrics.Register(counts); err != nil {

@@ -50,7 +50,7 @@ func TestAStuckSurplusPodDoesNotHoldUpARestart(t *testing.T) {
 	s.rollout("web")
 	got := s.ended("web")
 	c := meta.FindStatusCondition(got.Conditions, "Succeeded")
-	if got.Restarted != 2 || c.Status != metav1.ConditionTrue || c.Message != "2 of 2 pods have been restarted; 1 of 3 have not started their containers" {
+	if got.RestartedPods != 2 || c.Status != metav1.ConditionTrue || c.Message != "2 of 2 pods have been restarted; 1 of 3 have not started their containers" {
 		t.Errorf("%+v", got)
 	}
 	s.kept()

@@ -60,7 +60,7 @@ kind: RestartRollout
 metadata: {name: drained}
 spec:
   selector: {matchLabels: {app: ungated}}
-  containers: [app]
+  containers: [{name: app}]
   request: {unreadyGracePeriodSeconds: 2}
 `
 	out, err := s.kubectl(t.Context(), objects, "--namespace", s.namespace, "apply", "--filename=-")

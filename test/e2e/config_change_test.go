@@ -106,7 +106,7 @@ func TestScheduleRestartsADeployment(t *testing.T) {
 	schedule := &refitv1alpha1.RestartSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "yearly"}}
 	schedule.Spec.Schedule, schedule.Spec.TimeZone, schedule.Spec.Suspend = "0 3 1 1 *", "Europe/Paris", true
 	schedule.Spec.RolloutTemplate.Spec = refitv1alpha1.RestartRolloutSpec{
-		TargetRef: &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Containers: []string{"app"},
+		TargetRef: &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Containers: refitv1alpha1.RolloutContainers("app"),
 	}
 	s.check(s.Create(t.Context(), schedule), "make RestartSchedule")
 	// It is due, as if no manager had run since the time before last.

@@ -63,7 +63,7 @@ func (s *backend) rollout(name string, change ...func(*refitv1alpha1.RestartRoll
 	s.t.Helper()
 	object := &refitv1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	object.Spec.TargetRef = &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	object.Spec.Containers = []string{"app"}
+	object.Spec.Containers = refitv1alpha1.RolloutContainers("app")
 	for _, c := range change {
 		c(&object.Spec)
 	}
@@ -123,7 +123,7 @@ func TestPodsThatHaveJustBeenStartedAreNotRestartedAllAtOnce(t *testing.T) {
 		return len(pods) == 2 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return status(&p, "app").State.Running == nil }), nil
 	})
 	s.rollout("web")
-	if got := s.ended("web"); got.Restarted != 2 || got.Failed != 0 {
+	if got := s.ended("web"); got.RestartedPods != 2 || got.FailedPods != 0 {
 		t.Errorf("%+v", got)
 	}
 	s.kept()
@@ -181,9 +181,9 @@ func TestARequestThatFailsAtItsDeadlineDoesNotStartTheNextRestart(t *testing.T) 
 	t.Parallel()
 	s := newSlow(t)
 	s.rollout("web", func(spec *refitv1alpha1.RestartRolloutSpec) {
-		spec.FailurePolicy, spec.Request.ActiveDeadlineSeconds = refitv1alpha1.RolloutFailureContinue, new(int64(6))
+		spec.FailurePolicy, spec.Pod.ActiveDeadlineSeconds = refitv1alpha1.RolloutFailureContinue, new(int64(6))
 	})
-	if got := s.ended("web"); got.Failed != 2 || got.Restarted != 2 || got.Restarting != 0 {
+	if got := s.ended("web"); got.FailedPods != 2 || got.RestartedPods != 2 || got.RestartingPods != 0 {
 		t.Errorf("%+v", got)
 	}
 	for _, pod := range s.pods(t.Context()) {
@@ -202,7 +202,7 @@ func TestARolloutThatFollowsAnotherWaitsForWhatThatHasBegun(t *testing.T) {
 			s.rollout("first", func(spec *refitv1alpha1.RestartRolloutSpec) { spec.ActiveDeadlineSeconds = new(int64(8)) })
 			s.awaitStop()
 			s.rollout("second")
-			if got := s.ended("first"); got.Restarting != 0 || got.Restarted != 1 {
+			if got := s.ended("first"); got.RestartingPods != 0 || got.RestartedPods != 1 {
 				s.t.Errorf("the first: %+v", got)
 			}
 		},
@@ -218,7 +218,7 @@ func TestARolloutThatFollowsAnotherWaitsForWhatThatHasBegun(t *testing.T) {
 			t.Parallel()
 			s := newSlow(t)
 			follow(s)
-			if got := s.ended("second"); got.Restarted != 2 {
+			if got := s.ended("second"); got.RestartedPods != 2 {
 				t.Errorf("the second: %+v", got)
 			}
 			s.kept()
@@ -234,7 +234,7 @@ func TestAScheduleThatReplacesItsRolloutKeepsTheBudget(t *testing.T) {
 	schedule := &refitv1alpha1.RestartSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	schedule.Spec = refitv1alpha1.RestartScheduleSpec{Schedule: "* * * * *", ConcurrencyPolicy: refitv1alpha1.ScheduleReplace}
 	schedule.Spec.RolloutTemplate.Spec.TargetRef = &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	schedule.Spec.RolloutTemplate.Spec.Containers = []string{"app"}
+	schedule.Spec.RolloutTemplate.Spec.Containers = refitv1alpha1.RolloutContainers("app")
 	s.check(s.Create(t.Context(), schedule), "make RestartSchedule")
 	err := until(t.Context(), 4*time.Minute, func(ctx context.Context) (bool, error) {
 		restarts := int32(0)

@@ -179,14 +179,14 @@ func TestRestartRolloutPausesAndLeavesThePartition(t *testing.T) {
 		return ""
 	}
 	s.awaitRollout("leaves two pods", func(o *refitv1alpha1.RestartRollout) bool {
-		return o.Status.Restarted == 1 && reason(o) == refitv1alpha1.ReasonPartition
+		return o.Status.RestartedPods == 1 && reason(o) == refitv1alpha1.ReasonPartition
 	})
 	name := s.rollouts(t.Context())[0].Name
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"partition":0,"paused":true}}`)
 	s.awaitRollout("is paused", func(o *refitv1alpha1.RestartRollout) bool { return reason(o) == refitv1alpha1.ReasonPaused })
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"paused":false}}`)
 	s.awaitRollout("restarts the others", func(o *refitv1alpha1.RestartRollout) bool {
-		return o.Status.Restarted == 3 && o.Status.CompletionTime != nil
+		return o.Status.RestartedPods == 3 && o.Status.CompletionTime != nil
 	})
 }
 

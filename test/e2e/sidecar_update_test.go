@@ -129,7 +129,7 @@ func TestUpdateFromAConfigMap(t *testing.T) {
 	pod := s.start(s.examplePod("pod.yaml"))
 	s.serves(pod.Name, "Welcome to nginx")
 	for _, version := range []string{"v1", "v2"} {
-		s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: site\n  annotations: {refit.dev/version: " + version + "}\ndata:\n  default.conf: |" + siteConfig(version) + "\n")
+		s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: site\n  annotations: {refit.dev/content-version: " + version + "}\ndata:\n  default.conf: |" + siteConfig(version) + "\n")
 		s.serves(pod.Name, "this is "+version)
 		s.awaitPod(pod.Name, "to tell of "+version, func(pod *corev1.Pod) bool {
 			return pod.Annotations["refit.dev/hot-update-result"] == version+": Update success"

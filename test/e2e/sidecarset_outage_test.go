@@ -213,7 +213,7 @@ func TestASidecarSetAndARestartRolloutKeepTwoPodsOfThree(t *testing.T) {
 	s.setsSidecar("log", imageOfSidecar(newImage))
 	object := &refitv1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	object.Spec.TargetRef = &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	object.Spec.Containers = []string{"app"}
+	object.Spec.Containers = refitv1alpha1.RolloutContainers("app")
 	s.check(s.Create(t.Context(), object), "make RestartRollout")
 	s.updated(3, "log")
 	err := until(t.Context(), 3*patience, func(ctx context.Context) (bool, error) {

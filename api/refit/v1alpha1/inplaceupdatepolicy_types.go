@@ -32,6 +32,7 @@ const FinalizerInPlaceUpdate = "refit.dev/in-place-update"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=iup,categories=refit
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="metadata.name must be at most 200 characters, since the names of its ContainerRecreateRequests are made from it"
 // +kubebuilder:printcolumn:name="KIND",type=string,JSONPath=`.spec.targetRef.kind`
 // +kubebuilder:printcolumn:name="TARGET",type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="PODS",type=integer,JSONPath=`.status.matchedPods`
@@ -93,10 +94,6 @@ type InPlaceUpdatePolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Default
 	PodOrder PodOrder `json:"podOrder,omitempty"`
-	// PrePullPolicy says whether new images are pulled on the nodes of all pods before the first container stops.
-	// +optional
-	// +kubebuilder:default=Always
-	PrePullPolicy PrePullPolicy `json:"prePullPolicy,omitempty"`
 	// FailurePolicy says what happens when an updated pod does not become ready.
 	// +optional
 	// +kubebuilder:default=Pause

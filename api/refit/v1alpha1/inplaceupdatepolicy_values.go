@@ -24,17 +24,6 @@ const (
 	PodOrderDeletionCost PodOrder = "DeletionCost"
 )
 
-// PrePullPolicy says whether images are pulled before an update.
-//
-// +kubebuilder:validation:Enum=Always;Never
-type PrePullPolicy string
-
-// The policies.
-const (
-	PrePullAlways PrePullPolicy = "Always"
-	PrePullNever  PrePullPolicy = "Never"
-)
-
 // UpdateFailurePolicy says what happens when an updated pod does not become ready.
 //
 // +kubebuilder:validation:Enum=Pause;Undo;Continue
@@ -91,10 +80,9 @@ const (
 // Reasons of the conditions of InPlaceUpdatePolicy, with those of RestartRollout: ReasonPaused, ReasonPartition,
 // ReasonBudget, ReasonDisruptionBudget, ReasonNoProgress, ReasonPodsFailed, ReasonTargetNotFound.
 const (
-	ReasonUpdating   = "Updating"
-	ReasonPrePulling = "PrePulling"
-	ReasonStep       = "Step"
-	ReasonCompleted  = "Completed"
+	ReasonUpdating  = "Updating"
+	ReasonStep      = "Step"
+	ReasonCompleted = "Completed"
 	// ReasonReplacing means that the controller of the workload replaces pods, for a change that cannot be made in place.
 	ReasonReplacing = "Replacing"
 	// ReasonNotInPlace means that InPlaceOnly refuses the template.

@@ -1,9 +1,6 @@
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Kind and Resource of RestartRollout, for a dynamic client or a RESTMapper.
 const (
@@ -12,7 +9,7 @@ const (
 )
 
 // LabelRestartRollout is on every ContainerRecreateRequest of a rollout, with the UID of the rollout.
-const LabelRestartRollout = "refit.dev/restart-rollout"
+const LabelRestartRollout = "refit.dev/rollout-uid"
 
 // AnnotationTrigger is on RestartRollouts that refit-manager has created, with the cause: KIND/NAME of a RestartSchedule,
 // or of a ConfigMap or Secret that has changed.
@@ -23,18 +20,36 @@ const AnnotationTrigger = "refit.dev/trigger"
 // last pods are reached too.
 const AnnotationOldestFirst = "refit.dev/oldest-first"
 
+// AnnotationFinished is written to a RestartRollout at its end, before its status, so that an object that is restored from a
+// backup without its status restarts nothing again. Its value is a FinishedRecord in JSON.
+const AnnotationFinished = "refit.dev/finished"
+
+// FinishedRecord is the value of AnnotationFinished.
+type FinishedRecord struct {
+	// Name of the RestartRollout. The record has no effect on an object with another name, which is a copy.
+	Name string `json:"name"`
+	// CompletionTime is status.completionTime.
+	CompletionTime metav1.Time `json:"completionTime"`
+	// Succeeded says whether the condition Succeeded is True.
+	Succeeded bool `json:"succeeded"`
+	// Reason is the reason of the conditions Succeeded and Failed.
+	Reason string `json:"reason"`
+}
+
 // RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or the pods that
 // a selector matches. A pod that is created after the rollout is left out, since its containers are new.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=rr
-// +kubebuilder:printcolumn:name="PODS",type=integer,JSONPath=`.status.pods`
-// +kubebuilder:printcolumn:name="RESTARTED",type=integer,JSONPath=`.status.restarted`
-// +kubebuilder:printcolumn:name="RESTARTING",type=integer,JSONPath=`.status.restarting`
-// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failed`
+// +kubebuilder:resource:shortName=rr,categories=refit
+// +kubebuilder:printcolumn:name="KIND",type=string,JSONPath=`.spec.targetRef.kind`
+// +kubebuilder:printcolumn:name="TARGET",type=string,JSONPath=`.spec.targetRef.name`
+// +kubebuilder:printcolumn:name="PODS",type=integer,JSONPath=`.status.matchedPods`
+// +kubebuilder:printcolumn:name="RESTARTED",type=integer,JSONPath=`.status.restartedPods`
+// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failedPods`
 // +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="RESTARTING",type=integer,priority=1,JSONPath=`.status.restartingPods`
 // +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="metadata.name must be at most 200 characters, since the names of its ContainerRecreateRequests are made from it"
 type RestartRollout struct {
@@ -43,9 +58,12 @@ type RestartRollout struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +required
-	// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",fieldPath=".targetRef",message="targetRef cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef.kind == oldSelf.targetRef.kind && self.targetRef.name == oldSelf.targetRef.name && self.targetRef.apiVersion.split('/')[0] == oldSelf.targetRef.apiVersion.split('/')[0])",fieldPath=".targetRef",message="targetRef cannot be changed; create another RestartRollout"
 	// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",fieldPath=".selector",message="selector cannot be changed; create another RestartRollout"
-	// +kubebuilder:validation:XValidation:rule="self.containers == oldSelf.containers",fieldPath=".containers",message="containers cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="self.containers.map(c, c.name) == oldSelf.containers.map(c, c.name)",fieldPath=".containers",message="containers cannot be changed, not even their order; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="has(self.drainSeconds) == has(oldSelf.drainSeconds) && (!has(self.drainSeconds) || self.drainSeconds == oldSelf.drainSeconds)",fieldPath=".drainSeconds",message="drainSeconds cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="has(self.failurePolicy) == has(oldSelf.failurePolicy) && (!has(self.failurePolicy) || self.failurePolicy == oldSelf.failurePolicy)",fieldPath=".failurePolicy",message="failurePolicy cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="has(self.pod) == has(oldSelf.pod) && (!has(self.pod) || self.pod == oldSelf.pod)",fieldPath=".pod",message="pod cannot be changed; create another RestartRollout"
 	Spec RestartRolloutSpec `json:"spec"`
 	// +optional
 	Status RestartRolloutStatus `json:"status,omitzero"`
@@ -61,79 +79,86 @@ type RestartRolloutList struct {
 	Items []RestartRollout `json:"items"`
 }
 
-// RestartRolloutSpec selects the pods and the containers to restart, and limits how fast they are restarted. Only paused,
-// partition and maxUnavailable can be changed.
+// RestartRolloutSpec selects the pods and the containers to restart, and limits how fast they are restarted. targetRef,
+// selector, containers, drainSeconds, failurePolicy and pod cannot be changed; the other limits, paused, the deadlines and
+// ttlSecondsAfterFinished can.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) != has(self.selector)",message="exactly one of targetRef and selector must be set"
 type RestartRolloutSpec struct {
 	// TargetRef is a workload of the same namespace whose pods are restarted.
 	// +optional
 	TargetRef *WorkloadReference `json:"targetRef,omitempty"`
-	// Selector of pods of the same namespace. An empty selector matches no pod.
+	// Selector of pods of the same namespace. It must not be empty.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector must not be empty: it would select every pod of the namespace"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Containers to restart in each pod, stopped one after another in this order.
+	// Containers to restart in each pod, stopped one after another in this order. At most 256.
 	// +required
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, d == c))",message="a container must be listed once"
-	Containers []string `json:"containers"`
-	// MaxUnavailable is how many of the pods may be unavailable at a time, as a number or a percentage of the pods,
-	// rounded down and at least 1; default 1. Pods that are unavailable for other reasons count.
+	// +kubebuilder:validation:MaxItems=256
+	Containers []RolloutContainer `json:"containers"`
+
+	RolloutPace `json:",inline"`
+
+	// FailurePolicy says what happens to the other pods when the restart of a pod has failed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 2147483647 : string(self).matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1 or a percentage from 1% to 100%"
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Partition is the number of pods that are not restarted; default 0. Lower it to continue.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Partition int32 `json:"partition,omitempty"`
-	// MinReadySeconds is how long a pod must be ready after its restart to count as available.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
-	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// Paused starts no further restarts. Restarts that have started continue.
-	// +optional
-	Paused bool `json:"paused,omitempty"`
-	// FailurePolicy says what happens to the other pods when the restart of a pod has failed; default Stop.
-	// +optional
+	// +kubebuilder:default=Stop
 	FailurePolicy RolloutFailurePolicy `json:"failurePolicy,omitempty"`
-	// IgnorePodDisruptionBudgets restarts pods although a PodDisruptionBudget allows no disruption.
-	// +optional
-	IgnorePodDisruptionBudgets bool `json:"ignorePodDisruptionBudgets,omitempty"`
-	// ActiveDeadlineSeconds is how long after its creation the rollout starts restarts. It then ends as failed, when the
-	// restarts in progress have ended.
+	// ActiveDeadlineSeconds is how long after status.startTime the rollout starts restarts. It then ends as failed, when the
+	// restarts in progress have ended. The time begins again after a pause.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// ProgressDeadlineSeconds is the time without a restarted pod after which the condition Progressing becomes False; the
-	// rollout continues. Default 600.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// TTLSecondsAfterFinished deletes the rollout and its ContainerRecreateRequests this many seconds after its end. Unset
 	// keeps them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
-	// Request says how each pod is restarted.
+	// Pod says how each pod is restarted.
 	// +optional
-	Request RestartRequestTemplate `json:"request,omitzero"`
+	// +kubebuilder:default={}
+	Pod PodRestart `json:"pod,omitzero"`
+}
+
+// RolloutContainer is a container that is restarted.
+type RolloutContainer struct {
+	// Name of the container.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// RolloutContainers returns containers with these names.
+func RolloutContainers(names ...string) []RolloutContainer {
+	containers := make([]RolloutContainer, 0, len(names))
+	for _, name := range names {
+		containers = append(containers, RolloutContainer{Name: name})
+	}
+	return containers
+}
+
+// ContainerNames returns the names of the containers, in their order.
+func (s *RestartRolloutSpec) ContainerNames() []string {
+	names := make([]string, 0, len(s.Containers))
+	for _, container := range s.Containers {
+		names = append(names, container.Name)
+	}
+	return names
 }
 
 // WorkloadReference names a workload: Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a kind of
 // apps.kruise.io that controls its pods itself, such as CloneSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'apps/v1' ? self.kind in ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet'] : self.kind in ['CloneSet', 'StatefulSet', 'DaemonSet']",message="must be a Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
+// +kubebuilder:validation:XValidation:rule="self.apiVersion.startsWith('apps/') ? self.kind in ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet'] : self.kind in ['CloneSet', 'StatefulSet', 'DaemonSet']",message="must be a Deployment, ReplicaSet, StatefulSet or DaemonSet of apps, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
 type WorkloadReference struct {
 	// APIVersion, such as apps/v1.
 	// +required
-	// +kubebuilder:validation:Pattern=`^(apps/v1|apps\.kruise\.io/v1(alpha1|beta1))$`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(apps|apps\.kruise\.io)/v[0-9]+((alpha|beta)[0-9]+)?$`
 	APIVersion string `json:"apiVersion"`
 	// Kind, such as Deployment.
 	// +required
@@ -146,28 +171,37 @@ type WorkloadReference struct {
 	Name string `json:"name"`
 }
 
-// RestartRequestTemplate has the fields of the strategy of a ContainerRecreateRequest that apply to each pod.
-type RestartRequestTemplate struct {
+// PodRestart says how a pod is restarted, with the words of the strategy of a ContainerRecreateRequest where they are the
+// same.
+type PodRestart struct {
 	// TerminationGracePeriodSeconds is the time between TERM and KILL; default is the pod's; 0 kills at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds removes the pod from its Services this many seconds before its first container is stopped.
-	// It needs the readiness gate KruisePodReady in the pod.
+	// ContainerOrder says when the next one of several containers is stopped.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
-	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
-	// OrderedRecreate waits for each container to be ready before the next one is stopped.
+	// +kubebuilder:default=Stopped
+	ContainerOrder ContainerOrder `json:"containerOrder,omitempty"`
+	// ActiveDeadlineSeconds bounds the restart of one pod.
 	// +optional
-	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ActiveDeadlineSeconds bounds the restart of one pod; default 600.
-	// +optional
+	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }
+
+// ContainerOrder says when the next one of several containers of a pod is stopped.
+//
+// +kubebuilder:validation:Enum=Stopped;Ready
+type ContainerOrder string
+
+const (
+	// ContainerOrderStopped stops the next container when the one before has stopped.
+	ContainerOrderStopped ContainerOrder = "Stopped"
+	// ContainerOrderReady stops the next container when the one before is ready again.
+	ContainerOrderReady ContainerOrder = "Ready"
+)
 
 // RolloutFailurePolicy says what happens to the other pods when the restart of a pod has failed.
 //
@@ -187,35 +221,25 @@ type RestartRolloutStatus struct {
 	// ObservedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods is the number of pods of the rollout: pods that existed at its creation and still exist.
+	// StartTime is when the rollout began to restart pods: when it was first seen, or when it last stopped being paused. Unset
+	// while it is paused.
 	// +optional
-	Pods int32 `json:"pods"`
-	// Restarted is the number of pods whose containers have been restarted.
-	// +optional
-	Restarted int32 `json:"restarted"`
-	// Restarting is the number of pods with a ContainerRecreateRequest that has not ended.
-	// +optional
-	Restarting int32 `json:"restarting"`
-	// Failed is the number of pods whose ContainerRecreateRequest has failed.
-	// +optional
-	Failed int32 `json:"failed"`
-	// Unavailable is the number of pods that are not available now, for any reason; 0 when the rollout has ended, because pods are
-	// not counted any more.
-	// +optional
-	Unavailable int32 `json:"unavailable"`
-	// LastProgressTime is when another pod was last found to be restarted.
-	// +optional
-	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the rollout ended with any outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Failures of pods, at most ten.
+
+	// MatchedPods is the number of pods that existed at the creation of the rollout and still exist. UnavailablePods is 0 when
+	// the rollout has ended, because pods are not counted any more.
+	RolloutPods `json:",inline"`
+
+	// RestartedPods is the number of pods whose containers have been restarted.
 	// +optional
-	// +listType=map
-	// +listMapKey=pod
-	// +kubebuilder:validation:MaxItems=10
-	Failures []RestartFailure `json:"failures,omitempty"`
-	// Conditions: Progressing; and at the end Complete, Succeeded and Failed, as in a ContainerRecreateRequest.
+	RestartedPods int32 `json:"restartedPods"`
+	// RestartingPods is the number of pods with a ContainerRecreateRequest that has not ended.
+	// +optional
+	RestartingPods int32 `json:"restartingPods"`
+	// Conditions: Progressing; Finished, Succeeded and Failed, as in a ContainerRecreateRequest; and Replaced.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -223,31 +247,22 @@ type RestartRolloutStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RestartFailure is why one pod was not restarted.
-type RestartFailure struct {
-	// Pod is the name of the pod.
-	// +required
-	Pod string `json:"pod"`
-	// Reason of the condition Failed of its ContainerRecreateRequest.
-	// +required
-	Reason string `json:"reason"`
-	// Message of that condition.
-	// +optional
-	Message string `json:"message,omitempty"`
-}
-
-// Condition types of RestartRollout. Complete is True at the end with any outcome.
+// Condition types of RestartRollout.
 const (
+	// ConditionProgressing is True while the rollout continues, and at the end if it has succeeded. It is False if there is no
+	// progress, and at the end if the rollout has failed.
 	ConditionProgressing = "Progressing"
-	ConditionComplete    = "Complete"
-	ConditionSucceeded   = "Succeeded"
-	ConditionFailed      = "Failed"
+	// ConditionFinished is True at the end with any outcome.
+	ConditionFinished = "Finished"
+	// ConditionSucceeded and ConditionFailed are Unknown until the end.
+	ConditionSucceeded = "Succeeded"
+	ConditionFailed    = "Failed"
 	// ConditionReplaced means that a RestartSchedule has created the next rollout in place of this one. This one starts no
 	// further restarts and ends when the restarts in progress have ended.
 	ConditionReplaced = "Replaced"
 )
 
-// Reasons of condition Progressing.
+// Reasons of condition Progressing. At the end it is ReasonCompleted, or the reason of condition Failed.
 const (
 	ReasonRestarting       = "Restarting"
 	ReasonPaused           = "Paused"
@@ -255,13 +270,12 @@ const (
 	ReasonBudget           = "MaxUnavailable"
 	ReasonDisruptionBudget = "PodDisruptionBudget"
 	ReasonNoProgress       = "ProgressDeadlineExceeded"
-	// ReasonSucceeded and ReasonFailed are the reasons at the end.
-	ReasonSucceeded = "Succeeded"
-	ReasonFailed    = "Failed"
 )
 
-// Reasons of conditions Succeeded and Failed.
+// Reasons of conditions Finished, Succeeded and Failed.
 const (
+	// ReasonNotFinished is the reason of the three until the end.
+	ReasonNotFinished       = "NotFinished"
 	ReasonRestarted         = "Restarted"
 	ReasonNoPods            = "NoPods"
 	ReasonPodsFailed        = "PodsFailed"

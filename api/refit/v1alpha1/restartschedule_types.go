@@ -12,12 +12,16 @@ const (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=refit
 // +kubebuilder:printcolumn:name="SCHEDULE",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="TIMEZONE",type=string,JSONPath=`.spec.timeZone`
 // +kubebuilder:printcolumn:name="SUSPEND",type=boolean,JSONPath=`.spec.suspend`
 // +kubebuilder:printcolumn:name="ACTIVE",type=string,JSONPath=`.status.active`
 // +kubebuilder:printcolumn:name="LAST SCHEDULE",type=date,JSONPath=`.status.lastScheduleTime`
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="NEXT SCHEDULE",type=string,priority=1,JSONPath=`.status.nextScheduleTime`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 180",message="metadata.name must be at most 180 characters, since the names of its RestartRollouts are made from it"
 type RestartSchedule struct {
 	metav1.TypeMeta `json:",inline"`
@@ -47,8 +51,9 @@ type RestartScheduleSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Schedule string `json:"schedule"`
-	// TimeZone is the name of a time zone of the IANA database, such as "Europe/Paris"; default UTC.
+	// TimeZone is the name of a time zone of the IANA database, such as "Europe/Paris".
 	// +optional
+	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 	// StartingDeadlineSeconds is how late a rollout may be created. A time that was missed by more is skipped. If it is
@@ -57,18 +62,21 @@ type RestartScheduleSpec struct {
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=2147483647
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens if the previous rollout has not ended; default Forbid.
+	// ConcurrencyPolicy says what happens if the previous rollout has not ended.
 	// +optional
+	// +kubebuilder:default=Forbid
 	ConcurrencyPolicy ScheduleConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// Suspend creates no further rollouts. Existing ones continue.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// SuccessfulRolloutsHistoryLimit is the number of succeeded rollouts that are kept; default 3.
+	// SuccessfulRolloutsHistoryLimit is the number of succeeded rollouts that are kept.
 	// +optional
+	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulRolloutsHistoryLimit *int32 `json:"successfulRolloutsHistoryLimit,omitempty"`
-	// FailedRolloutsHistoryLimit is the number of failed rollouts that are kept; default 1.
+	// FailedRolloutsHistoryLimit is the number of failed rollouts that are kept.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	FailedRolloutsHistoryLimit *int32 `json:"failedRolloutsHistoryLimit,omitempty"`
 	// RolloutTemplate is the template of the rollouts.
@@ -78,8 +86,24 @@ type RestartScheduleSpec struct {
 
 // RestartRolloutTemplate is the template for the RestartRollouts of a schedule.
 type RestartRolloutTemplate struct {
+	// Metadata is added to that of the rollouts. Of the annotations whose keys begin with refit.dev/, only refit.dev/reason is
+	// used.
+	// +optional
+	Metadata RolloutTemplateMeta `json:"metadata,omitzero"`
 	// +required
 	Spec RestartRolloutSpec `json:"spec"`
+}
+
+// RolloutTemplateMeta is metadata of the rollouts.
+type RolloutTemplateMeta struct {
+	// Labels of the rollouts.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the rollouts.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // ScheduleConcurrencyPolicy says what happens at a scheduled time if the previous rollout has not ended. There is no Allow
@@ -98,6 +122,9 @@ const (
 
 // RestartScheduleStatus lists what a schedule has created.
 type RestartScheduleStatus struct {
+	// ObservedGeneration is the generation of the spec that the status belongs to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Active are the names of the rollouts that have not ended.
 	// +optional
 	// +listType=atomic
@@ -105,7 +132,25 @@ type RestartScheduleStatus struct {
 	// LastScheduleTime is the scheduled time of the last rollout.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+	// NextScheduleTime is the next scheduled time; unset while the schedule is suspended or invalid.
+	// +optional
+	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 	// LastSuccessfulTime is when a rollout last succeeded.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+	// Conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Reasons of condition Ready of a RestartSchedule. It is False if the schedule is invalid, or if the API server has refused
+// the last rollout.
+const (
+	ReasonScheduled       = "Scheduled"
+	ReasonSuspended       = "Suspended"
+	ReasonInvalidSchedule = "InvalidSchedule"
+	ReasonRolloutRefused  = "RolloutRefused"
+)

@@ -27,8 +27,9 @@ const AnnotationConfigRefresh = "refit.dev/config-refresh"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=refit
 // +kubebuilder:printcolumn:name="KIND",type=string,JSONPath=`.spec.targetRef.kind`
-// +kubebuilder:printcolumn:name="NAME",type=string,JSONPath=`.spec.targetRef.name`
+// +kubebuilder:printcolumn:name="TARGET",type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="ROLLOUTS",type=integer,JSONPath=`.status.rollouts`
@@ -64,6 +65,9 @@ type RestartTriggerSpec struct {
 
 // RestartTriggerStatus is the known configuration of a workload.
 type RestartTriggerStatus struct {
+	// ObservedGeneration is the generation of the spec that the status belongs to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Objects that the containers use, with the contents for which they were last restarted, or which were found first.
 	// +optional
 	// +listType=atomic
@@ -71,9 +75,10 @@ type RestartTriggerStatus struct {
 	// Pending is a change for which the containers have to be restarted.
 	// +optional
 	Pending *ConfigChange `json:"pending,omitempty"`
-	// Rollouts is the number of RestartRollouts that have been created.
+	// Rollouts is the number of RestartRollouts that have been created. The name of the next one is derived from it, so that a
+	// change is not restarted twice.
 	// +optional
-	Rollouts int64 `json:"rollouts,omitempty"`
+	Rollouts int64 `json:"rollouts"`
 	// LastRollout is the name of the last one.
 	// +optional
 	LastRollout string `json:"lastRollout,omitempty"`
@@ -114,10 +119,11 @@ type ConfigChange struct {
 	RefreshTime *metav1.Time `json:"refreshTime,omitempty"`
 }
 
-// ConditionReady of a RestartTrigger means that the annotations are valid, and that the objects have been read.
+// ConditionReady of a RestartTrigger means that the annotations are valid, and that the objects have been read. For a
+// RestartSchedule see ReasonScheduled.
 const ConditionReady = "Ready"
 
-// Reasons of condition Ready.
+// Reasons of condition Ready of a RestartTrigger.
 const (
 	ReasonWatching          = "Watching"
 	ReasonPending           = "ChangePending"

@@ -69,6 +69,17 @@ func MaxUnavailable(value string) error {
 	return nil
 }
 
+// partitionPattern matches what a RestartRollout accepts, see v1alpha1.RolloutPace.
+var partitionPattern = regexp.MustCompile(`^([0-9]{1,9}|([0-9]|[1-9][0-9]|100)%)$`)
+
+// Partition refuses values of --partition that the API would refuse.
+func Partition(value string) error {
+	if !partitionPattern.MatchString(value) {
+		return fmt.Errorf("%w: --partition=%s: want a number of at least 0, or a percentage from 0%% to 100%%", console.ErrUsage, value)
+	}
+	return nil
+}
+
 // Arguments returns check with errors that show the expected form.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

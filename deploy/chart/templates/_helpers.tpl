@@ -17,6 +17,14 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- define "refit.images" -}}{{ include "refit.feature" (dict "root" . "name" "images") }}{{- end }}
 {{- define "refit.sidecarSets" -}}{{ include "refit.feature" (dict "root" . "name" "sidecarSets") }}{{- end }}
 {{- define "refit.restartRollouts" -}}{{ include "refit.feature" (dict "root" . "name" "restartRollouts") }}{{- end }}
+{{- define "refit.inPlaceUpdates" -}}{{ include "refit.feature" (dict "root" . "name" "inPlaceUpdates") }}{{- end }}
+
+{{/* Whether the API server serves MutatingAdmissionPolicy in v1, which it does from Kubernetes 1.36 on. */}}
+{{- define "refit.hold" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- $value := toString .Values.policies.hold -}}
+{{- if and (include "refit.inPlaceUpdates" .) (or (eq $value "true") (and (eq $value "auto") $served)) }}true{{ end -}}
+{{- end }}
 
 {{/* Which namespaces get readiness gates, "all" or "labelled"; empty where nothing of Refit would open them. */}}
 {{- define "refit.readinessGates" -}}
@@ -182,6 +190,9 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- end }}
 {{- if not (include "refit.restartRollouts" .) }}
 - --restart-rollouts=false
+{{- end }}
+{{- if not (include "refit.inPlaceUpdates" .) }}
+- --in-place-updates=false
 {{- end }}
 {{- if not (include "refit.configChanges" .) }}
 - --restart-on-config-change=false

@@ -20,7 +20,7 @@ const notice = "# Rendered from deploy/chart; make generate writes it again.\n"
 var values []byte
 
 // folders of deploy that come from the chart, with what is switched off while they are rendered.
-var folders = map[string]string{"daemonset": "manager", "manager": "daemon", "pull-secrets": "", "sidecar": ""}
+var folders = map[string]string{"daemonset": "manager", "hold": "daemon", "manager": "daemon", "pull-secrets": "", "sidecar": ""}
 
 // Manifests returns the files by their paths below deploy.
 func Manifests(ctx context.Context, chart string) (map[string]string, error) {

@@ -18,7 +18,7 @@ import (
 
 const (
 	// AnnotationVersion of a ConfigMap or Secret names the version of its content; by default it is a digest.
-	AnnotationVersion = "refit.dev/version"
+	AnnotationVersion = "refit.dev/content-version"
 	// maxVolume bounds the content of a volume, in bytes. ConfigMaps and Secrets hold 1 MiB.
 	maxVolume = 8 << 20
 )

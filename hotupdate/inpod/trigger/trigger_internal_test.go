@@ -22,7 +22,7 @@ func TestContentOfTriggers(t *testing.T) {
 	}{
 		"ConfigMap": {object: `{"data":{"a":"SGk="},"binaryData":{"b":"SGk="}}`, want: map[string]string{"a": "SGk=", "b": "Hi"}, version: "sha256-"},
 		"Secret":    {object: `{"type":"Opaque","data":{"key":"SGk="}}`, want: map[string]string{"key": "Hi"}, version: "sha256-"},
-		"named version": {object: `{"metadata":{"annotations":{"refit.dev/version":"r7"}},"data":{"a":"1"}}`,
+		"named version": {object: `{"metadata":{"annotations":{"refit.dev/content-version":"r7"}},"data":{"a":"1"}}`,
 			want: map[string]string{"a": "1"}, version: "r7"},
 		"keys mapped to paths": {object: `{"data":{"a":"1","b":"2"}}`, files: map[string]string{"a": "conf/app.conf"},
 			want: map[string]string{"conf/app.conf": "1"}, version: "sha256-"},

@@ -112,7 +112,7 @@ func (r *reconciler) carryOut(ctx context.Context, trigger *v1alpha1.RestartTrig
 		switch err := r.client.Create(ctx, created); {
 		case err == nil:
 			r.Logger.Info("configuration changed", "workload", trigger.Namespace+"/"+trigger.Name, "reason", reason, "rollout", created.Name)
-			r.Recorder.Eventf(target.object, nil, corev1.EventTypeNormal, "ConfigChanged", "Restart", "%s: RestartRollout %s has been created", reason, created.Name)
+			r.Recorder.Eventf(target.object, created, corev1.EventTypeNormal, "ConfigChanged", "Restart", "%s: RestartRollout %s has been created", reason, created.Name)
 		case !apierrors.IsAlreadyExists(err):
 			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 				r.Recorder.Eventf(target.object, nil, corev1.EventTypeWarning, "RolloutRefused", "Restart", "RestartRollout %s was refused: %v", created.Name, err)

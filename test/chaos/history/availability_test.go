@@ -176,7 +176,9 @@ func TestGoodRestartsOfWorkloads(t *testing.T) {
 		},
 		"a rollout that is told to ignore budgets": func(s *shop) {
 			s.budget(5, 0, 3, 3)
-			s.rollout(11, "r", func(r *refitv1alpha1.RestartRollout) { r.Spec.IgnorePodDisruptionBudgets = true })
+			s.rollout(11, "r", func(r *refitv1alpha1.RestartRollout) {
+				r.Spec.PodDisruptionBudgetPolicy = refitv1alpha1.PodDisruptionBudgetIgnore
+			})
 			s.restarts(20, "r", "w0")
 		},
 		"evicted one after the other": func(s *shop) {

@@ -206,6 +206,10 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			unreported(s)
 			s.app(9, "uid-1", "SIGTERM")
 		}},
+		"a start that failed although the runtime was not restarted": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.startFailed()
+		}},
 		"a start broken off without a fault of kubelet": {want: "I1", proof: "no stop of its own explains", plant: startedTwice},
 		"a start broken off while kubelet of another node was killed": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			s.faultOn("node-2", entry.KindKubeletRestart, 4.8, 7)

@@ -213,6 +213,11 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.startError(23, "uid-1", "c2", 20)
 			s.start(25, "uid-1", "c3")
 		},
+		"a start whose answer a restart of the runtime has lost, and that kubelet ended and repeated at once": func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
+			s.startFailed()
+		},
 		"succeeded before a restart of the runtime ended the program that had begun": func(s *fixture) {
 			s.succeededUnseen(8)
 			s.faultOn("node-1", entry.KindRuntimeRestart, 7.5, 9)
@@ -239,6 +244,19 @@ func TestWhatFaultsExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { clean(t, play) })
 	}
+}
+
+// startFailed is an instance that runs although kubelet could not start its container, and the next one two seconds later.
+func (s *fixture) startFailed() {
+	s.t.Helper()
+	s.app(6, "uid-1", "start")
+	s.app(7.8, "uid-1", "SIGTERM")
+	s.app(7.81, "uid-1", "exit signal")
+	s.pod(7.9, "uid-1", "c2", false)
+	pod := s.pods["uid-1"].DeepCopy()
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError"}}
+	s.write(8, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-1"}, 200, pod)
+	s.start(8, "uid-1", "c3")
 }
 
 // unreportedPod is one that has been created, and of which kubelet has said nothing.

@@ -11,8 +11,8 @@ import (
 // rolloutEnds is the status at the end of a rollout, with the type of the condition of its outcome and its reason.
 func rolloutEnds(outcome, reason string, restarted, restarting int32) func(*refitv1alpha1.RestartRollout) {
 	return func(r *refitv1alpha1.RestartRollout) {
-		r.Status.Restarted, r.Status.Restarting = restarted, restarting
-		r.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue}, {Type: outcome, Status: metav1.ConditionTrue, Reason: reason}}
+		r.Status.RestartedPods, r.Status.RestartingPods = restarted, restarting
+		r.Status.Conditions = []metav1.Condition{{Type: "Finished", Status: metav1.ConditionTrue}, {Type: outcome, Status: metav1.ConditionTrue, Reason: reason}}
 	}
 }
 

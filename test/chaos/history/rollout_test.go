@@ -22,9 +22,9 @@ func (s *fixture) rollout(seconds float64, verb, ended string, pods int32, most 
 		ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "all", UID: "all-uid", ResourceVersion: fmt.Sprint(s.revision)},
 	}
 	r.Spec.MaxUnavailable = new(intstr.FromInt(most))
-	r.Status.Pods = pods
+	r.Status.MatchedPods = pods
 	if ended != "" {
-		r.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue}, {Type: ended, Status: metav1.ConditionTrue}}
+		r.Status.Conditions = []metav1.Condition{{Type: "Finished", Status: metav1.ConditionTrue}, {Type: ended, Status: metav1.ConditionTrue}}
 	}
 	s.write(seconds, ref{verb, managerUser, entry.RolloutResource, "", "chaos", "all"}, 200, r)
 }

@@ -48,7 +48,7 @@ func (s *fixture) created(seconds float64, name, trigger string) {
 			Annotations: map[string]string{refitv1alpha1.AnnotationTrigger: trigger},
 		},
 	}
-	r.Status.Conditions = []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue}, {Type: "Succeeded", Status: metav1.ConditionTrue}}
+	r.Status.Conditions = []metav1.Condition{{Type: "Finished", Status: metav1.ConditionTrue}, {Type: "Succeeded", Status: metav1.ConditionTrue}}
 	s.write(seconds, ref{"create", managerUser, entry.RolloutResource, "", "chaos", name}, 201, r)
 }
 

@@ -48,7 +48,7 @@ func StartChanges(ctx context.Context, c *cluster.Cluster, choice *rand.Rand) (*
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: changeNamespace, Name: configName}, Data: s.content()}
 	schedule := &refitv1alpha1.RestartSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: scheduleNamespace, Name: scheduleName}}
 	schedule.Spec.Schedule = "* * * * *"
-	schedule.Spec.RolloutTemplate.Spec = refitv1alpha1.RestartRolloutSpec{TargetRef: workloadReference(), Containers: []string{"app"}}
+	schedule.Spec.RolloutTemplate.Spec = refitv1alpha1.RestartRolloutSpec{TargetRef: workloadReference(), Containers: refitv1alpha1.RolloutContainers("app")}
 	for _, object := range []client.Object{config, s.configured(), s.workload(scheduleNamespace), schedule} {
 		if err := client.IgnoreAlreadyExists(c.Create(ctx, object)); err != nil {
 			return nil, fmt.Errorf("make %T: %w", object, err)
@@ -169,6 +169,6 @@ func (s *Changes) rollouts(ctx context.Context) int {
 func (s *Changes) ended(ctx context.Context, namespace string) bool {
 	var found refitv1alpha1.RestartRolloutList
 	return s.cluster.List(ctx, &found, client.InNamespace(namespace)) == nil && !slices.ContainsFunc(found.Items, func(r refitv1alpha1.RestartRollout) bool {
-		return !meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionComplete)
+		return !meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionFinished)
 	})
 }

@@ -86,16 +86,16 @@ func (r *Rollouts) wait(ctx context.Context) error {
 	return cluster.Until(ctx, "end of rollout "+r.last.Name, rolloutTime, func(ctx context.Context) bool {
 		var found refitv1alpha1.RestartRollout
 		return r.cluster.Get(ctx, client.ObjectKeyFromObject(r.last), &found) == nil &&
-			meta.IsStatusConditionTrue(found.Status.Conditions, refitv1alpha1.ConditionComplete)
+			meta.IsStatusConditionTrue(found.Status.Conditions, refitv1alpha1.ConditionFinished)
 	})
 }
 
 func (r *Rollouts) newRollout(n int) *refitv1alpha1.RestartRollout {
 	rollout := &refitv1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: rolloutNamespace, Name: fmt.Sprintf("rollout-%d", n)}}
 	rollout.Spec.TargetRef = &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: rolloutWorkload}
-	rollout.Spec.Containers = []string{"app"}
+	rollout.Spec.Containers = refitv1alpha1.RolloutContainers("app")
 	rollout.Spec.MaxUnavailable = new(intstr.FromInt(1 + r.choice.IntN(2)))
 	rollout.Spec.FailurePolicy = []refitv1alpha1.RolloutFailurePolicy{refitv1alpha1.RolloutFailureStop, refitv1alpha1.RolloutFailureContinue}[r.choice.IntN(2)]
-	rollout.Spec.Request.ActiveDeadlineSeconds = new(int64(90))
+	rollout.Spec.Pod.ActiveDeadlineSeconds = new(int64(90))
 	return rollout
 }

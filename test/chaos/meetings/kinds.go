@@ -29,7 +29,7 @@ func young(ctx context.Context, s *stage) error {
 	if err := wait(ctx); err != nil {
 		return err
 	}
-	r, err := s.rollout(ctx, func(spec *refitv1alpha1.RestartRolloutSpec) { spec.MinReadySeconds = least })
+	r, err := s.rollout(ctx, func(spec *refitv1alpha1.RestartRolloutSpec) { spec.MinReadySeconds = &least })
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func failed(ctx context.Context, s *stage) error {
 	}
 	r, err := s.rollout(ctx, func(spec *refitv1alpha1.RestartRolloutSpec) {
 		spec.FailurePolicy = refitv1alpha1.RolloutFailureContinue
-		spec.Request.ActiveDeadlineSeconds = new(int64(6))
+		spec.Pod.ActiveDeadlineSeconds = new(int64(6))
 	})
 	if err != nil {
 		return err

@@ -187,13 +187,13 @@ func (s *stage) rollout(ctx context.Context, change func(*refitv1alpha1.RestartR
 func rolloutSpec() refitv1alpha1.RestartRolloutSpec {
 	return refitv1alpha1.RestartRolloutSpec{
 		TargetRef:  &refitv1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: workloadName},
-		Containers: []string{"app"}, MaxUnavailable: new(intstr.FromInt32(1)),
+		Containers: refitv1alpha1.RolloutContainers("app"), RolloutPace: refitv1alpha1.RolloutPace{MaxUnavailable: new(intstr.FromInt32(1))},
 	}
 }
 
 func (s *stage) ended(ctx context.Context, r *refitv1alpha1.RestartRollout) error {
 	return cluster.Until(ctx, "end of "+r.Namespace+"/"+r.Name, rolloutTime, func(ctx context.Context) bool {
-		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionComplete)
+		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && meta.IsStatusConditionTrue(r.Status.Conditions, refitv1alpha1.ConditionFinished)
 	})
 }
 
@@ -210,7 +210,7 @@ func (s *stage) begun(ctx context.Context) error {
 // second waits until the rollout has restarted a pod and has begun with another one.
 func (s *stage) second(ctx context.Context, r *refitv1alpha1.RestartRollout) error {
 	return cluster.Until(ctx, "second restart of "+r.Namespace+"/"+r.Name, rolloutTime, func(ctx context.Context) bool {
-		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && r.Status.Restarted > 0 && r.Status.Restarting > 0
+		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && r.Status.RestartedPods > 0 && r.Status.RestartingPods > 0
 	})
 }
 
@@ -233,7 +233,7 @@ func (s *stage) leave(ctx context.Context) error {
 	var rollouts refitv1alpha1.RestartRolloutList
 	errs = append(errs, s.cluster.List(ctx, &rollouts, client.InNamespace(s.namespace)))
 	for i := range rollouts.Items {
-		if !meta.IsStatusConditionTrue(rollouts.Items[i].Status.Conditions, refitv1alpha1.ConditionComplete) {
+		if !meta.IsStatusConditionTrue(rollouts.Items[i].Status.Conditions, refitv1alpha1.ConditionFinished) {
 			errs = append(errs, s.remove(ctx, &rollouts.Items[i]))
 		}
 	}

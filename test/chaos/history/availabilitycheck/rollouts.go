@@ -64,7 +64,7 @@ func (c *check) collectRollouts() {
 // ended is the version in which the rollout is called complete, or nil.
 func (r *rollout) ended() *entry.Write {
 	for i := range r.versions {
-		if meta.IsStatusConditionTrue(r.versions[i].Rollout.Status.Conditions, refitv1alpha1.ConditionComplete) {
+		if meta.IsStatusConditionTrue(r.versions[i].Rollout.Status.Conditions, refitv1alpha1.ConditionFinished) {
 			return &r.versions[i]
 		}
 	}
@@ -138,11 +138,11 @@ func (c *check) counts(r *rollout, ended entry.Write, takes []*take) {
 		}
 	}
 	status := last.Rollout.Status
-	if status.Restarting > 0 && !r.deleted && entry.Unimpeded(c.Faults, "", newest, c.End) > told {
-		c.Violate("I21", r.String(), fmt.Sprintf("calls %d pods restarting, and nothing is under way since %s", status.Restarting, newest.UTC().Format(time.TimeOnly)),
+	if status.RestartingPods > 0 && !r.deleted && entry.Unimpeded(c.Faults, "", newest, c.End) > told {
+		c.Violate("I21", r.String(), fmt.Sprintf("calls %d pods restarting, and nothing is under way since %s", status.RestartingPods, newest.UTC().Format(time.TimeOnly)),
 			ended.Line, last.Line)
 	}
-	if int(status.Restarted) < restarted {
-		c.Violate("I21", r.String(), fmt.Sprintf("calls %d pods restarted, and %d were", status.Restarted, restarted), append(proof, last.Line)...)
+	if int(status.RestartedPods) < restarted {
+		c.Violate("I21", r.String(), fmt.Sprintf("calls %d pods restarted, and %d were", status.RestartedPods, restarted), append(proof, last.Line)...)
 	}
 }

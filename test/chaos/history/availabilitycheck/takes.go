@@ -88,7 +88,7 @@ func (c *check) restart(w *workload, p *pod, r *model.Request) *take {
 		t.by, t.rollout = "RestartRollout "+rollout.created.Rollout.Name, string(rollout.created.Rollout.UID)
 		spec := rollout.at(t.begun).Spec
 		t.most = most(spec.MaxUnavailable, w.replicas(t.begun.at, t.begun))
-		t.ignoresBudgets = spec.IgnorePodDisruptionBudgets
+		t.ignoresBudgets = spec.PodDisruptionBudgetPolicy == refitv1alpha1.PodDisruptionBudgetIgnore
 	}
 	changed, again := p.replaced(t.begun, restartedBy(r), func(v *corev1.Pod) bool { return changedBy(v, r) })
 	t.changed, t.back = changed, again

@@ -129,7 +129,7 @@ func (c *check) budget(r *rollout) {
 // most is how many of the pods may be unavailable.
 func (r *rollout) most(pods int) int {
 	limit := cmp.Or(r.created.Rollout.Spec.MaxUnavailable, &intstr.IntOrString{IntVal: 1})
-	n, err := intstr.GetScaledValueFromIntOrPercent(limit, max(pods, int(r.last.Rollout.Status.Pods)), false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(limit, max(pods, int(r.last.Rollout.Status.MatchedPods)), false)
 	if err != nil {
 		return 1
 	}
@@ -207,14 +207,22 @@ func (c *check) calmSince(begin time.Time) time.Time {
 	return begin
 }
 
+// partition returns a partition in pods. The load writes numbers.
+func partition(of *intstr.IntOrString) int {
+	if of == nil {
+		return 0
+	}
+	return of.IntValue()
+}
+
 // end checks that a rollout ends, and that one that has succeeded has restarted its pods.
 func (c *check) end(r *rollout) {
 	status := r.last.Rollout.Status
-	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionComplete) {
+	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionFinished) {
 		if r.deleted != nil || c.unsure(r) {
 			return
 		}
-		patience := c.Options.Patience * time.Duration(1+max(len(r.requests), int(status.Pods)))
+		patience := c.Options.Patience * time.Duration(1+max(len(r.requests), int(status.MatchedPods)))
 		if took := entry.Unimpeded(c.Faults, "", r.created.Received, c.End); took > patience {
 			c.Violate("I13", "rollout "+r.name, fmt.Sprintf("not ended after %s, not counting faults", took.Round(time.Millisecond)), r.created.Line, r.last.Line)
 		} else if took := entry.Unimpeded(c.Faults, "", c.calmSince(r.created.Received), c.End); took > endsCalm {
@@ -230,7 +238,7 @@ func (c *check) end(r *rollout) {
 			succeeded++
 		}
 	}
-	want := int(status.Pods - r.last.Rollout.Spec.Partition)
+	want := int(status.MatchedPods) - partition(r.last.Rollout.Spec.Partition)
 	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionSucceeded) {
 		if want > 0 && succeeded >= want && succeeded == len(r.requests) && r.last.Rollout.Spec.ActiveDeadlineSeconds == nil {
 			c.Violate("I13", "rollout "+r.name, fmt.Sprintf("is called failed, and all of its %d pods were restarted", want), r.created.Line, r.last.Line)

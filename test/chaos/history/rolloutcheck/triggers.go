@@ -100,7 +100,7 @@ func (c *check) changed(config configMap, since time.Time, created []*rollout) {
 func (c *check) late(subject, what string, begin, until time.Time, created []*rollout, proof ...entry.Line) {
 	pods := 1
 	for _, r := range created {
-		pods = max(pods, int(r.last.Rollout.Status.Pods))
+		pods = max(pods, int(r.last.Rollout.Status.MatchedPods))
 	}
 	patience := c.Options.Patience * time.Duration(2+pods)
 	if took := entry.Unimpeded(c.Faults, "", begin, until); took > patience {

@@ -119,7 +119,18 @@ func (c check) startBrokenOff(p *model.Pod, name string, i *model.Instance) bool
 			}
 		}
 	}
-	return restarted && !started && (neverStarted || i.Exit == nil && len(i.Terms) == 0)
+	return restarted && (!started && (neverStarted || i.Exit == nil && len(i.Terms) == 0) || c.startFailed(p, name, i))
+}
+
+// startFailed reports whether kubelet says, during the life of the instance, that it could not start a container that nobody
+// stopped. It ends a container whose start has failed, also if only the answer was lost, and starts the next one at once.
+func (c check) startFailed(p *model.Pod, name string, i *model.Instance) bool {
+	return slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
+		return w.Received.After(i.Start.Time) && !w.Received.After(i.End(c.End).Add(verdict.Noticed)) &&
+			slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+				return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == "RunContainerError" && c.FirstStop(s.ContainerID) == nil
+			})
+	})
 }
 
 // startWithoutRoom reports whether the runtime ended the instance as there was no room on its disk for what it writes of a container
@@ -131,12 +142,7 @@ func (c check) startWithoutRoom(p *model.Pod, name string, i *model.Instance) bo
 	full := slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Kind == entry.KindNodeDiskFull && f.On(p.Node()) && f.Overlaps(i.Start.Time, i.Start.Time)
 	})
-	return full && slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
-		return w.Received.After(i.Start.Time) && !w.Received.After(i.End(c.End).Add(verdict.Noticed)) &&
-			slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-				return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == "RunContainerError" && c.FirstStop(s.ContainerID) == nil
-			})
-	})
+	return full && c.startFailed(p, name, i)
 }
 
 // powerOff is how long it takes to end all processes of a node.

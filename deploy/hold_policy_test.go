@@ -1,0 +1,278 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+const (
+	byAlice   = "alice"
+	byManager = "system:serviceaccount:refit-system:refit-manager"
+)
+
+// write is an update of a workload. The texts are JSON of metadata and spec.
+type write struct {
+	kind, user     string
+	before, after  string
+	targets, spec  string // of the InPlaceUpdatePolicy; empty: the workload, nothing
+	accepted, gone bool   // the policy
+}
+
+func (w write) policy() string {
+	status, deleted := "False", ""
+	if w.accepted {
+		status = "True"
+	}
+	if w.gone {
+		deleted = `,"deletionTimestamp":"2026-11-26T12:00:00Z"`
+	}
+	return `{"apiVersion":"refit.dev/v1alpha1","kind":"InPlaceUpdatePolicy","metadata":{"name":"p"` + deleted + `},"spec":{"targetRef":{"apiVersion":"apps/v1",` +
+		`"kind":"` + w.kind + `","name":"` + w.targets + `"}` + w.spec + `},"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Accepted","status":"` + status + `"}]}}`
+}
+
+func (w write) object(t *testing.T, text string) runtime.Object {
+	t.Helper()
+	object := map[string]runtime.Object{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}}[w.kind]
+	if err := json.Unmarshal([]byte(text), object); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	object.GetObjectKind().SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(w.kind))
+	return object
+}
+
+// holds has the API server's code evaluate the policy. It returns what is stored, and what the condition has cost.
+func (w write) holds(t *testing.T) (stored runtime.Object, cost int64) {
+	t.Helper()
+	p := documents[admissionregistrationv1.MutatingAdmissionPolicy](t, "hold/*.yaml", "MutatingAdmissionPolicy")[0]
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := cel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
+	var variables []cel.NamedExpressionAccessor
+	for _, v := range p.Spec.Variables {
+		variables = append(variables, variable{admissionregistrationv1.Variable(v)})
+	}
+	compiler.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
+	kind, resource := appsv1.SchemeGroupVersion.WithKind(w.kind), appsv1.SchemeGroupVersion.WithResource(strings.ToLower(w.kind)+"s")
+	after := w.object(t, w.after)
+	attributes := &admission.VersionedAttributes{
+		Attributes:    admission.NewAttributesRecord(after, w.object(t, w.before), kind, "shop", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: w.user}),
+		VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(w.object(t, w.before)),
+	}
+	bound := cel.OptionalVariableBindings{VersionedParams: object(t, w.policy())}
+	request := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Name: "web", Namespace: "shop", Kind: metav1.GroupVersionKind(kind), Resource: metav1.GroupVersionResource(resource),
+		UserInfo: authenticationv1.UserInfo{Username: w.user},
+	}
+	var conditions []cel.ExpressionAccessor
+	for _, c := range p.Spec.MatchConditions {
+		conditions = append(conditions, expression(c.Expression))
+	}
+	results, rest, err := compiler.CompileCondition(conditions, declared, environment.StoredExpressions).ForInput(
+		t.Context(), attributes, request, bound, nil, celconfig.RuntimeCELCostBudgetMatchConditions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range results {
+		if result.Error != nil {
+			t.Fatal(result.Error)
+		}
+		if result.EvalResult.Value() != true {
+			return after, celconfig.RuntimeCELCostBudgetMatchConditions - rest
+		}
+	}
+	declared.HasPatchTypes = true
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, mutation := range p.Spec.Mutations {
+		evaluator := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: mutation.JSONPatch.Expression}, declared, environment.StoredExpressions)
+		after, err = patch.NewJSONPatcher(evaluator).Patch(compiler.CreateContext(t.Context()), patch.Request{
+			MatchedResource: schema.GroupVersionResource(resource), VersionedAttributes: attributes,
+			ObjectInterfaces: admission.NewObjectInterfacesFromScheme(scheme), OptionalVariables: bound,
+		}, celconfig.RuntimeCELCostBudget)
+		if err != nil {
+			t.Fatalf("%v in %s", err, mutation.JSONPatch.Expression)
+		}
+	}
+	return after, celconfig.RuntimeCELCostBudgetMatchConditions - rest
+}
+
+// The texts of workloads: labels, and a spec before its template.
+func workload(labels, spec, image string, annotations ...string) string {
+	return `{"metadata":{"name":"web"` + labels + `},"spec":{` + spec + `"template":{"metadata":{"annotations":{` + strings.Join(annotations, ",") +
+		`}},"spec":{"containers":[{"name":"app","image":"` + image + `"}]}}}}`
+}
+
+const (
+	held       = `,"labels":{"refit.dev/held":"true"}`
+	other      = `,"labels":{"app":"web"}`
+	both       = `,"labels":{"app":"web","refit.dev/held":"true"}`
+	paused     = `"paused":true,`
+	resumed    = `"paused":false,`
+	restarted  = `"kubectl.kubernetes.io/restartedAt":"2026-11-26T12:00:00Z"`
+	restarted2 = `"kubectl.kubernetes.io/restartedAt":"2026-11-26T13:00:00Z"`
+	rolling    = `"updateStrategy":{"type":"RollingUpdate"},`
+	zero       = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`
+	three      = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":3}},`
+	heldZero   = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2147483647}},`
+	heldThree  = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2147483644}},`
+	onDelete   = `"updateStrategy":{"type":"OnDelete"},`
+	surge      = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}},`
+	heldSurge  = `"updateStrategy":{"type":"OnDelete","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}},`
+)
+
+func TestChangedTemplateOfADeploymentIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		write
+
+		want string // empty: what was written
+	}{
+		"image":                       {write: write{before: workload(other, "", "a"), after: workload(other, "", "b")}, want: workload(both, paused, "b")},
+		"without labels":              {write: write{before: workload("", "", "a"), after: workload("", "", "b")}, want: workload(held, paused, "b")},
+		"annotation":                  {write: write{before: workload("", "", "a"), after: workload("", "", "a", `"a":"b"`)}, want: workload(held, paused, "a", `"a":"b"`)},
+		"replicas":                    {write: write{before: workload("", `"replicas":1,`, "a"), after: workload("", `"replicas":2,`, "a")}},
+		"restart":                     {write: write{before: workload("", "", "a"), after: workload("", "", "a", restarted)}},
+		"another restart, with image": {write: write{before: workload("", "", "a", restarted), after: workload("", "", "b", restarted2)}},
+		"image after a restart":       {write: write{before: workload("", "", "a", restarted), after: workload("", "", "b", restarted)}, want: workload(held, paused, "b", restarted)},
+		"replace without the restart": {write: write{before: workload("", "", "a", restarted), after: workload("", "", "b")}, want: workload(held, paused, "b")},
+		"paused by its owner":         {write: write{before: workload("", paused, "a"), after: workload("", paused, "b")}},
+		"paused with the change":      {write: write{before: workload("", "", "a"), after: workload("", paused, "b")}},
+		"resumed by its owner":        {write: write{before: workload("", paused, "a"), after: workload("", resumed, "a")}, want: workload(held, paused, "a")},
+		"resumed, held":               {write: write{before: workload(held, paused, "a"), after: workload(held, resumed, "a")}, want: workload(held, paused, "a")},
+		"replaced, held":              {write: write{before: workload(both, paused, "a"), after: workload(other, "", "b")}, want: workload(both, paused, "b")},
+		"label removed, held":         {write: write{before: workload(held, paused, "a"), after: workload("", paused, "a")}, want: workload(held, paused, "a")},
+		"restart, held":               {write: write{before: workload(held, paused, "a"), after: workload(held, "", "a", restarted)}, want: workload(held, paused, "a", restarted)},
+		"held, policy being deleted":  {write: write{gone: true, before: workload(held, paused, "a"), after: workload("", "", "b")}, want: workload(held, paused, "b")},
+		"policy being deleted":        {write: write{gone: true, before: workload("", "", "a"), after: workload("", "", "b")}},
+		"released by refit-manager":   {write: write{user: byManager, before: workload(held, paused, "a"), after: workload("", resumed, "a")}},
+		"undone by refit-manager":     {write: write{user: byManager, before: workload("", "", "a"), after: workload("", "", "b")}},
+		"held by its owner":           {write: write{spec: `,"holdPolicy":"ByOwner"`, before: workload("", "", "a"), after: workload("", "", "b")}},
+		"policy of another":           {write: write{targets: "db", before: workload("", "", "a"), after: workload("", "", "b")}},
+		"another is called so, too": {
+			write: write{user: "system:serviceaccount:shop:refit-manager:x", before: workload("", "", "a"), after: workload("", "", "b")}, want: workload(held, paused, "b"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.kind = "Deployment"
+			tc.becomes(t, tc.want)
+		})
+	}
+}
+
+func TestOnlyAnAcceptedPolicyHolds(t *testing.T) {
+	t.Parallel()
+	w := write{kind: "Deployment", user: byAlice, targets: "web", before: workload(held, paused, "a"), after: workload("", "", "b")}
+	if stored, _ := w.holds(t); stored.(*appsv1.Deployment).Spec.Paused {
+		t.Error("a policy that is not accepted holds")
+	}
+}
+
+func TestChangedTemplateOfAStatefulSetIsHeld(t *testing.T) {
+	t.Parallel()
+	const most = `"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}},`
+	for name, tc := range map[string]struct {
+		before, after, want string
+	}{
+		"image":                          {workload(other, zero, "a"), workload(other, zero, "b"), workload(both, heldZero, "b")},
+		"no rollingUpdate":               {workload("", rolling, "a"), workload("", rolling, "b"), workload(held, heldZero, "b")},
+		"no partition":                   {workload("", most, "a"), workload("", most, "b"), workload(held, strings.Replace(most, "}", `,"partition":2147483647}`, 1), "b")},
+		"partition of its owner":         {workload("", three, "a"), workload("", three, "b"), workload(held, heldThree, "b")},
+		"restart":                        {workload("", zero, "a"), workload("", zero, "a", restarted), ""},
+		"OnDelete":                       {workload("", onDelete, "a"), workload("", onDelete, "b"), ""},
+		"to OnDelete":                    {workload("", zero, "a"), workload("", onDelete, "b"), ""},
+		"from OnDelete":                  {workload("", onDelete, "a"), workload("", zero, "a"), workload(held, heldZero, "a")},
+		"partition lowered":              {workload("", three, "a"), workload("", zero, "a"), workload(held, heldZero, "a")},
+		"partition raised":               {workload("", zero, "a"), workload("", three, "a"), ""},
+		"scaled":                         {workload("", `"replicas":1,`+zero, "a"), workload("", `"replicas":2,`+zero, "a"), ""},
+		"held, nothing named":            {workload(held, heldThree, "a"), workload(held, heldThree, "b"), workload(held, heldThree, "b")},
+		"held, partition 0 named":        {workload(held, heldThree, "a"), workload(held, zero, "b"), workload(held, heldZero, "b")},
+		"held, partition of owner named": {workload(held, heldZero, "a"), workload("", three, "a"), workload(held, heldThree, "a")},
+		"held, to OnDelete":              {workload(held, heldZero, "a"), workload(held, onDelete, "a"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			write{kind: "StatefulSet", before: tc.before, after: tc.after}.becomes(t, tc.want)
+		})
+	}
+}
+
+func TestChangedTemplateOfADaemonSetIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		before, after, want string
+	}{
+		"image":                    {workload(other, surge, "a"), workload(other, surge, "b"), workload(both, heldSurge, "b")},
+		"restart":                  {workload("", surge, "a"), workload("", surge, "a", restarted), ""},
+		"OnDelete":                 {workload("", onDelete, "a"), workload("", onDelete, "b"), ""},
+		"to OnDelete":              {workload("", surge, "a"), workload("", onDelete, "b"), ""},
+		"from OnDelete":            {workload("", onDelete, "a"), workload("", surge, "a"), workload(held, heldSurge, "a")},
+		"held, nothing named":      {workload(held, heldSurge, "a"), workload(held, heldSurge, "b"), workload(held, heldSurge, "b")},
+		"held, RollingUpdate":      {workload(held, heldSurge, "a"), workload(held, surge, "b"), workload(held, heldSurge, "b")},
+		"held, label removed":      {workload(held, heldSurge, "a"), workload("", heldSurge, "a"), workload(held, heldSurge, "a")},
+		"held, OnDelete by others": {workload(held, heldSurge, "a"), workload(held, onDelete, "a"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			write{kind: "DaemonSet", before: tc.before, after: tc.after}.becomes(t, tc.want)
+		})
+	}
+}
+
+// becomes evaluates the write with an accepted policy for the workload, if the write does not say otherwise.
+func (w write) becomes(t *testing.T, text string) {
+	t.Helper()
+	w.accepted = true
+	if w.user == "" {
+		w.user = byAlice
+	}
+	if w.targets == "" {
+		w.targets = "web"
+	}
+	if text == "" {
+		text = w.after
+	}
+	got, _ := w.holds(t)
+	if diff := cmp.Diff(w.object(t, text), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +stored):\n%s", diff)
+	}
+}
+
+// Every InPlaceUpdatePolicy of the namespace is evaluated for every update of a workload there. The API server ends an
+// evaluation at a cost of 2,500,000.
+func TestHoldingCostsLittle(t *testing.T) {
+	t.Parallel()
+	var annotations []string
+	for len(annotations) < 1000 {
+		annotations = append(annotations, `"k`+strings.Repeat("x", len(annotations)%40)+string(rune('a'+len(annotations)%26))+`":"`+strings.Repeat("v", 200)+`"`)
+	}
+	w := write{kind: "Deployment", user: byAlice, accepted: true, targets: "web", before: workload("", "", "a", annotations...), after: workload("", "", "b", annotations...)}
+	if _, cost := w.holds(t); cost > 10_000 {
+		t.Errorf("the update of a large template costs %d", cost)
+	}
+	w.targets = "db"
+	if _, cost := w.holds(t); cost > 20 {
+		t.Errorf("a policy for another workload costs %d", cost)
+	}
+}

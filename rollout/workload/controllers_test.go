@@ -1,0 +1,190 @@
+package workload_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+)
+
+// controller does what the controller of the workload does (pkg/controller/deployment, statefulset, daemon), as far as it
+// matters for held workloads: replaced pods count, and nothing of Refit may cause one.
+func (w *world) controller() {
+	switch {
+	case w.deployment != nil:
+		w.deploymentController()
+	case w.statefulSet != nil:
+		w.revisionController(w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition)
+	default:
+		w.revisionController(nil)
+	}
+}
+
+func same(a, b *corev1.PodTemplateSpec) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(b.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// deploymentController takes the oldest ReplicaSet with the template, or makes one unless the Deployment is paused, and
+// moves all pods to it.
+func (w *world) deploymentController() {
+	d := w.deployment
+	d.Status.ObservedGeneration = d.Generation
+	var newest *appsv1.ReplicaSet
+	for _, r := range w.replicaSets {
+		r.Status.ObservedGeneration = r.Generation
+		if newest == nil && same(&r.Spec.Template, &d.Spec.Template) {
+			newest = r
+		}
+	}
+	if !d.Spec.Paused {
+		if newest == nil {
+			newest = w.addReplicaSet(fmt.Sprintf("web-%d", len(w.replicaSets)), &d.Spec.Template, 0, fmt.Sprint(len(w.replicaSets)+1))
+		}
+		for _, r := range w.replicaSets {
+			*r.Spec.Replicas = 0
+		}
+		*newest.Spec.Replicas = *d.Spec.Replicas
+	} else if active := w.active(); active != nil {
+		*active.Spec.Replicas = *d.Spec.Replicas
+	}
+	for _, r := range w.replicaSets {
+		var own []string
+		for name, pod := range w.pods {
+			if pod.OwnerReferences[0].UID == r.UID {
+				own = append(own, name)
+			}
+		}
+		slices.Sort(own)
+		for i := len(own); i < int(*r.Spec.Replicas); i++ {
+			w.create(fmt.Sprintf("%s-%d", r.Name, w.version), r.UID, &r.Spec.Template, "")
+		}
+		for i := int(*r.Spec.Replicas); i < len(own); i++ {
+			delete(w.pods, own[i])
+		}
+		r.Status.Replicas = *r.Spec.Replicas
+	}
+}
+
+func (w *world) active() *appsv1.ReplicaSet {
+	for _, r := range w.replicaSets {
+		if *r.Spec.Replicas > 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// revisionController keeps ControllerRevisions, and replaces pods without the label of the newest one unless it is held.
+func (w *world) revisionController(partition *int32) {
+	t := w.template()
+	current := ""
+	for _, r := range w.revisions {
+		if string(r.Data.Raw) == string(raw(t).Raw) {
+			current = r.Name
+		}
+	}
+	if current == "" {
+		current = fmt.Sprintf("web-r%d", len(w.revisions)+1)
+		w.revisions = append(w.revisions, &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: current, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: current},
+				OwnerReferences: []metav1.OwnerReference{{UID: "workload", Controller: new(true)}},
+			},
+			Revision: int64(len(w.revisions) + 1), Data: raw(t),
+		})
+	}
+	held := false
+	var replicas int32
+	if w.statefulSet != nil {
+		s := w.statefulSet
+		s.Status.ObservedGeneration, s.Status.UpdateRevision = s.Generation, current
+		replicas, held = *s.Spec.Replicas, *partition >= v1alpha1.HeldPartitionMin
+	} else {
+		d := w.daemonSet
+		d.Status.ObservedGeneration = d.Generation
+		replicas, held = d.Status.DesiredNumberScheduled, d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	}
+	for i := range replicas {
+		name := fmt.Sprintf("web-%d", i)
+		if pod := w.pods[name]; pod != nil && !held && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != current && (partition == nil || i >= *partition) {
+			delete(w.pods, name)
+		}
+		if w.pods[name] == nil {
+			w.create(name, "workload", t, current)
+		}
+	}
+}
+
+func (w *world) create(name string, owner types.UID, t *corev1.PodTemplateSpec, revision string) {
+	w.created++
+	w.version++
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(fmt.Sprintf("%s-%d", name, w.created)), ResourceVersion: fmt.Sprint(w.version), Generation: 1,
+		Labels: maps.Clone(t.Labels), CreationTimestamp: metav1.NewTime(w.now), OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: new(true)}},
+	}}
+	if revision != "" {
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	}
+	t.Spec.DeepCopyInto(&pod.Spec)
+	pod.Spec.NodeName = "node-" + name
+	w.pods[name] = pod
+}
+
+// kubelet starts containers whose image has changed. A new instance is ready a round later, unless its image crashes.
+func (w *world) kubelet() {
+	for _, pod := range w.pods {
+		ready := true
+		for i := range pod.Spec.Containers {
+			ready = w.container(pod, &pod.Spec.Containers[i]) && ready
+		}
+		w.condition(pod, ready)
+	}
+	w.worst = max(w.worst, w.unavailable())
+}
+
+func (w *world) container(pod *corev1.Pod, c *corev1.Container) (ready bool) {
+	var status *corev1.ContainerStatus
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == c.Name {
+			status = s
+		}
+	}
+	if status == nil {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name})
+		status = &pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1]
+	}
+	crashes := w.bad[c.Image]
+	if status.Image != c.Image {
+		w.version++
+		w.restarts[pod.Name]++
+		status.Image, status.ImageID, status.ContainerID, status.Ready = c.Image, "id of "+c.Image, fmt.Sprintf("containerd://%d", w.version), false
+		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}
+		return false
+	}
+	if crashes {
+		status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}
+	}
+	status.Ready = !crashes
+	return status.Ready
+}
+
+func (w *world) condition(pod *corev1.Pod, ready bool) {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	if len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == status {
+		return
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(w.now)}}
+}

@@ -1,0 +1,138 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/inplace/plan"
+)
+
+// ReplicaSet is a ReplicaSet of a Deployment to write, with its new template.
+type ReplicaSet struct {
+	// Name of the ReplicaSet. UID and ResourceVersion are empty for one to create.
+	Name, UID, ResourceVersion string
+	Template                   *corev1.PodTemplateSpec
+	// Labels and Revision are for one to create, with 0 replicas.
+	Labels   map[string]string
+	Revision string
+}
+
+// finish makes the workload one without an update: its controller finds nothing to do. A Deployment first gets a history,
+// then the ReplicaSet with the pods the new template; pods that were created meanwhile are updated before the release.
+func (v *view) finish() {
+	w, status := v.workload, &v.decision.Status
+	if w.Kind == "Deployment" && !v.finishReplicaSets() {
+		return
+	}
+	switch {
+	case w.Held:
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; the workload is released")
+		v.act(Action{Kind: ActionRelease})
+	default:
+		status.Update, status.Step, status.StepTime = nil, nil, nil
+		status.CurrentRevision = w.Revision
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template")
+	}
+}
+
+// finishReplicaSets reports whether the ReplicaSet with the pods has the template, and its controller has observed it.
+// Until then it does the next write: with several it waits for the result of each.
+func (v *view) finishReplicaSets() bool {
+	w := v.workload
+	active := w.active()
+	if active == nil {
+		return true
+	}
+	if sameTemplate(&active.Spec.Template, w.Template) {
+		return active.Status.ObservedGeneration >= active.Generation
+	}
+	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; its ReplicaSet gets it")
+	if kept := v.history(active); kept != nil {
+		v.act(Action{Kind: ActionKeepHistory, ReplicaSet: kept})
+		return false
+	}
+	v.act(Action{Kind: ActionSetTemplate, ReplicaSet: written(active, w.Template)})
+	return false
+}
+
+// history returns the ReplicaSet that has to get the former template before the active one loses it; nil if there is
+// none. One that has the new template has to lose it: of equal ReplicaSets the Deployment's controller takes the older
+// one, and would move all pods to it.
+func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
+	w, kept := v.workload, false
+	for _, r := range w.ReplicaSets {
+		switch {
+		case r == active:
+		case sameTemplate(&r.Spec.Template, w.Template):
+			return written(r, &active.Spec.Template)
+		case sameTemplate(&r.Spec.Template, &active.Spec.Template):
+			kept = true
+		}
+	}
+	if kept || w.historyLimit == 0 {
+		return nil
+	}
+	hash := "r" + templateHash(&active.Spec.Template)
+	labels := maps.Clone(active.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	template := withoutHash(&active.Spec.Template)
+	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	return &ReplicaSet{Name: w.Name + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[AnnotationRevision]}
+}
+
+// written returns a ReplicaSet with another template, and its own hash, which is in its selector.
+func written(r *appsv1.ReplicaSet, template *corev1.PodTemplateSpec) *ReplicaSet {
+	template = withoutHash(template)
+	if hash, ok := r.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ok {
+		template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	}
+	return &ReplicaSet{Name: r.Name, UID: string(r.UID), ResourceVersion: r.ResourceVersion, Template: template}
+}
+
+// notInPlace does what the policy says about a template that pods cannot follow in place.
+func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
+	w := v.workload
+	message := fmt.Sprintf("not possible in place: %s", refused.Refusals[0].String())
+	switch {
+	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
+		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
+	case w.Held:
+		v.act(Action{Kind: ActionRelease})
+		v.replacing(message)
+	case w.OwnerHolds && w.Kind == "Deployment":
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message+"; resume the Deployment to replace its pods")
+	case w.OwnerHolds:
+		v.replacing(message)
+		v.evict(observed)
+	default:
+		v.replacing(message)
+	}
+}
+
+// replacing says that the controller of the workload replaces pods, and releases the workload for that.
+func (v *view) replacing(message string) {
+	v.decision.Status.Update = nil
+	if v.workload.Held && len(v.decision.Actions) == 0 {
+		v.act(Action{Kind: ActionRelease})
+	}
+	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
+}
+
+// notHeld says that the workload is not held although pods have to be updated.
+func (v *view) notHeld() {
+	if v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotHeld, "with holdPolicy ByOwner a Deployment has to be paused, and another workload to have the strategy OnDelete")
+		return
+	}
+	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, "the workload was not held when its template was changed; its controller replaces the pods")
+	v.decision.Status.Update = nil
+}

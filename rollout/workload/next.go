@@ -1,0 +1,226 @@
+package workload
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/internal/recheck"
+)
+
+// Observation is what has been read for a policy.
+type Observation struct {
+	// Workload is the target; nil if it does not exist.
+	Workload *Workload
+	// Older is the name of an older policy of the same workload; empty if there is none.
+	Older string
+	// Pods are the pods that the workload controls, in any state.
+	Pods []*corev1.Pod
+	// Others are further pods of the namespace, which a PodDisruptionBudget may select too.
+	Others []*corev1.Pod
+	// Requests are the ContainerRecreateRequests of the namespace.
+	Requests []*v1beta1.ContainerRecreateRequest
+	// Budgets are the PodDisruptionBudgets of the namespace.
+	Budgets []*policyv1.PodDisruptionBudget
+	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
+	// never.
+	Begun func(types.UID) bool
+}
+
+// Decision is the result of Next.
+type Decision struct {
+	// Status is the new status. It has to be written before the actions, if it differs from the old one.
+	Status v1alpha1.InPlaceUpdatePolicyStatus
+	// Actions are to be carried out now, in any order.
+	Actions []Action
+	// Fields make the updates of pods; nil if nothing is updated.
+	Fields *Fields
+	// Finalizer says whether the policy has to have [v1alpha1.FinalizerInPlaceUpdate].
+	Finalizer bool
+	// Again is when to call Next again.
+	Again recheck.At
+}
+
+// ActionKind says what is done.
+type ActionKind string
+
+// The kinds.
+const (
+	ActionUpdate      ActionKind = "Update"      // begin the update of Pod, with Fields.Update and inplace.Start
+	ActionContinue    ActionKind = "Continue"    // continue the update of Pod, with inplace.Next
+	ActionLabel       ActionKind = "Label"       // set the label controller-revision-hash of Pod to Label
+	ActionEvict       ActionKind = "Evict"       // evict Pod, whose controller replaces it
+	ActionKeepHistory ActionKind = "KeepHistory" // create ReplicaSet, or write its template if it exists
+	ActionSetTemplate ActionKind = "SetTemplate" // write the template of ReplicaSet
+	ActionRelease     ActionKind = "Release"     // release the workload
+	ActionUndo        ActionKind = "Undo"        // write Template to the workload
+)
+
+// Action is one thing to do. Each can be repeated.
+type Action struct {
+	Kind       ActionKind
+	Pod        *corev1.Pod
+	Label      string
+	ReplicaSet *ReplicaSet
+	Template   *corev1.PodTemplateSpec
+}
+
+// Next returns what to do about a policy.
+func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.Time) Decision {
+	v := &view{policy: policy, workload: observed.Workload, now: now, decision: Decision{Status: *policy.Status.DeepCopy()}}
+	v.decision.Status.ObservedGeneration = policy.Generation
+	switch {
+	case observed.Workload == nil:
+		v.refuse(v1alpha1.ReasonTargetNotFound, policy.Spec.TargetRef.Kind+" "+policy.Spec.TargetRef.Name+" does not exist")
+		return v.decision
+	case observed.Older != "":
+		v.refuse(v1alpha1.ReasonConflicted, "InPlaceUpdatePolicy "+observed.Older+" is for the same workload and older")
+		return v.decision
+	}
+	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "")
+	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held
+	if !v.workload.Observed {
+		return v.decision // its controller will write the workload
+	}
+	v.decision.Status.ObservedTargetGeneration = v.workload.Generation
+	v.revise()
+	if refused := v.compare(observed.Pods); refused != nil {
+		v.observe(observed)
+		v.notInPlace(observed, refused)
+		v.count()
+		return v.decision
+	}
+	v.observe(observed)
+	v.proceed(observed)
+	v.count()
+	return v.decision
+}
+
+// view is the state of a policy and its workload at one moment.
+type view struct {
+	policy   *v1alpha1.InPlaceUpdatePolicy
+	workload *Workload
+	now      time.Time
+	fields   *Fields
+	pods     []*pod        // that are not being deleted, in order
+	ending   []*corev1.Pod // that are being deleted
+	requests map[string][]*v1beta1.ContainerRecreateRequest
+	decision Decision
+}
+
+// revise records the revision of the present template. Steps begin again with another one.
+func (v *view) revise() {
+	status := &v.decision.Status
+	if status.UpdateRevision == v.workload.Revision {
+		return
+	}
+	status.UpdateRevision, status.Step, status.StepTime = v.workload.Revision, nil, nil
+	if status.UndoneRevision != "" && status.UndoneRevision != v.workload.Revision && status.Update == nil {
+		status.UndoneRevision = ""
+	}
+}
+
+// compare determines the fields that have changed. It returns why they cannot be changed in place, or nil.
+func (v *view) compare(pods []*corev1.Pod) *plan.RefusedError {
+	fields, err := NewFields(v.workload.Template, v.workload.former(pods), v.policy.Status.Update)
+	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) {
+		v.fields = &Fields{template: v.workload.Template}
+		return refused
+	}
+	v.fields = fields
+	return nil
+}
+
+// proceed does what comes next for a template that pods can follow in place.
+func (v *view) proceed(observed Observation) {
+	w := v.workload
+	switch {
+	case v.fields.none():
+		v.finish()
+	case w.Kind == "Deployment" && w.mixed():
+		v.replacing("the controller of the Deployment is in the middle of a rollout of its own")
+	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
+		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+	case !w.Held && !w.OwnerHolds && v.complete():
+		v.finish() // it has been released
+	case !w.Held && !w.OwnerHolds:
+		v.notHeld()
+	case w.Held && v.leave():
+	case v.undone() && v.undoing():
+		v.undo() // it has not been written yet
+	case v.undone():
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; change it to try again")
+	default:
+		v.update(observed)
+	}
+}
+
+// leave does what the policy says about an update in progress when the policy is deleted. It reports whether nothing else
+// is to be done.
+func (v *view) leave() bool {
+	if v.policy.DeletionTimestamp == nil {
+		return false
+	}
+	switch v.policy.Spec.DeletionPolicy {
+	case v1alpha1.UpdateDeletionRelease:
+		v.replacing("the policy is deleted: the controller of the workload replaces the pods")
+		return true
+	case v1alpha1.UpdateDeletionUndo:
+		if v.decision.Status.UndoneRevision == "" {
+			v.undo()
+			return true
+		}
+	}
+	return false
+}
+
+// update updates pods, and finishes when all have the template.
+func (v *view) update(observed Observation) {
+	v.record()
+	v.decision.Fields = v.fields
+	for _, p := range v.pods {
+		switch {
+		case p.stage == updating:
+			v.act(Action{Kind: ActionContinue, Pod: p.Pod})
+		case p.stage == updated && p.budget.Available && !p.labelled && !p.excluded:
+			v.act(Action{Kind: ActionLabel, Pod: p.Pod, Label: v.workload.Label})
+		}
+	}
+	if v.complete() {
+		v.finish()
+		return
+	}
+	v.begin(observed)
+}
+
+// complete reports whether every pod has the template and is available, apart from the pods that the owner of a
+// StatefulSet excludes.
+func (v *view) complete() bool {
+	if w := v.workload; w.Kind == "Deployment" && !w.Held && !w.OwnerHolds && (w.active() == nil || !sameTemplate(&w.active().Spec.Template, w.Template)) {
+		return false
+	}
+	return len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+}
+
+// record records the fields in the status, which is written before any pod gets them.
+func (v *view) record() {
+	status := &v.decision.Status
+	if status.Update != nil && v.fields.sameAs(status.Update) {
+		return
+	}
+	status.Update = v.fields.update.DeepCopy()
+	if status.Update.StartTime.IsZero() {
+		status.Update.StartTime.Time = v.now
+	}
+}
+
+func (v *view) act(a Action) { v.decision.Actions = append(v.decision.Actions, a) }
+
+func (v *view) again(at time.Time) { v.decision.Again = v.decision.Again.Or(at) }

@@ -1,0 +1,153 @@
+package workload_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+)
+
+// kubectl rollout undo goes to the template that was left, and back. Of equal ReplicaSets the controller takes the older.
+func TestFormerTemplateStaysInTheHistoryOfADeployment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 3)
+	for i, to := range []string{"app:2", "app:1", "app:2", "app:3", "app:1"} {
+		w.edit(image(to))
+		w.rounds(40)
+		if w.images()[to] != 3 || w.created > 0 || w.progressing() != "True Completed" {
+			t.Fatalf("update %d to %s: images %v, %d pods created, %s", i, to, w.images(), w.created, w.progressing())
+		}
+	}
+	kept := map[string]int32{}
+	for _, r := range w.replicaSets {
+		kept[r.Spec.Template.Spec.Containers[0].Image] = *r.Spec.Replicas
+	}
+	if len(w.replicaSets) != 3 || kept["app:1"] != 3 || kept["app:2"] != 0 || kept["app:3"] != 0 {
+		t.Errorf("%d ReplicaSets: %v", len(w.replicaSets), kept)
+	}
+}
+
+// A pod that the ReplicaSet creates in the middle has the former template.
+func TestPodsThatAreCreatedMeanwhileAreUpdatedToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 3)
+	w.edit(image("app:2"))
+	w.rounds(4)
+	w.deployment.Spec.Replicas = new(int32(5))
+	w.rounds(60)
+	if w.images()["app:2"] != 5 || w.created != 2 || w.progressing() != "True Completed" {
+		t.Errorf("images %v, %d pods created, %s", w.images(), w.created, w.progressing())
+	}
+}
+
+func TestOwnersPartitionIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "StatefulSet", 4)
+	*w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition = 2
+	w.edit(image("app:2"))
+	w.rounds(40)
+	if w.pods["web-1"].Spec.Containers[0].Image != "app:1" || w.pods["web-2"].Spec.Containers[0].Image != "app:2" || w.created > 0 {
+		t.Errorf("images %v, %d pods created", w.images(), w.created)
+	}
+	if got := *w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition; got != 2 {
+		t.Errorf("partition %d at the end", got)
+	}
+}
+
+func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	w.edit(image("app:2"))
+	delete(w.deployment.Labels, v1alpha1.LabelHeld) // the owner has paused it
+	w.rounds(20)
+	if w.images()["app:1"] != 2 || w.progressing() != "Unknown Paused" {
+		t.Errorf("images %v, %s", w.images(), w.progressing())
+	}
+	w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+	w.rounds(40)
+	if w.images()["app:2"] != 2 || w.progressing() != "True Completed" || !w.deployment.Spec.Paused {
+		t.Errorf("held by the owner: images %v, %s, paused %t", w.images(), w.progressing(), w.deployment.Spec.Paused)
+	}
+}
+
+func TestRolloutRestartReplacesPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	w.edit(func(t *corev1.PodTemplateSpec) {
+		t.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-11-26T00:00:00Z"}
+	})
+	if w.rounds(20); w.created != 2 || w.progressing() != "True Completed" {
+		t.Errorf("%d pods were created, %s", w.created, w.progressing())
+	}
+}
+
+func TestStepsWaitUntilTheyArePromoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "DaemonSet", 4)
+	w.policy.Spec.Steps = []v1alpha1.RolloutStep{
+		{Pods: intstr.FromInt32(1), Pause: &v1alpha1.StepPause{}}, {Pods: intstr.FromString("50%"), Pause: &v1alpha1.StepPause{Seconds: new(int32(30))}},
+	}
+	w.edit(image("app:2"))
+	w.rounds(40)
+	if w.images()["app:2"] != 1 || w.progressing() != "True Step" || *w.policy.Status.Step != 0 {
+		t.Fatalf("images %v, %s, step %d", w.images(), w.progressing(), *w.policy.Status.Step)
+	}
+	w.policy.Spec.Promoted = &v1alpha1.StepReference{Revision: "another", Step: 0}
+	if w.rounds(10); w.images()["app:2"] != 1 {
+		t.Errorf("images %v after a promotion of another revision", w.images())
+	}
+	w.policy.Spec.Promoted.Revision = w.policy.Status.UpdateRevision
+	if w.rounds(20); w.images()["app:2"] != 2 || w.progressing() != "True Step" {
+		t.Errorf("images %v, %s in the second step", w.images(), w.progressing())
+	}
+	if w.rounds(60); w.images()["app:2"] != 4 || w.progressing() != "True Completed" {
+		t.Errorf("images %v, %s at the end", w.images(), w.progressing())
+	}
+}
+
+func TestPaceOfThePolicy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		set         func(*v1alpha1.InPlaceUpdatePolicySpec)
+		updated     int
+		progressing string
+		worst       int
+	}{
+		"paused": {func(s *v1alpha1.InPlaceUpdatePolicySpec) { s.Paused = true }, 0, "Unknown Paused", 0},
+		"partition": {func(s *v1alpha1.InPlaceUpdatePolicySpec) {
+			s.Partition = new(intstr.FromString("25%"))
+		}, 3, "True Partition", 1},
+		"half at a time": {func(s *v1alpha1.InPlaceUpdatePolicySpec) {
+			s.MaxUnavailable = new(intstr.FromString("50%"))
+		}, 4, "True Completed", 2},
+	} {
+		w := newWorld(t, "Deployment", 4)
+		tt.set(&w.policy.Spec)
+		w.edit(image("app:2"))
+		w.rounds(40)
+		if w.images()["app:2"] != tt.updated || w.progressing() != tt.progressing || w.worst != tt.worst {
+			t.Errorf("%s: images %v, %s, %d unavailable at a time", name, w.images(), w.progressing(), w.worst)
+		}
+	}
+}
+
+func TestPolicyThatIsDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[v1alpha1.UpdateDeletionPolicy]string{
+		v1alpha1.UpdateDeletionFinish: "app:2", v1alpha1.UpdateDeletionUndo: "app:1", v1alpha1.UpdateDeletionRelease: "app:2",
+	} {
+		w := newWorld(t, "StatefulSet", 4)
+		w.policy.Spec.DeletionPolicy = policy
+		w.edit(image("app:2"))
+		w.rounds(6)
+		now := metav1.NewTime(w.now)
+		w.policy.DeletionTimestamp = &now
+		w.rounds(60)
+		if w.images()[want] != 4 || w.last.Finalizer || (w.created > 0) != (policy == v1alpha1.UpdateDeletionRelease) {
+			t.Errorf("%s: images %v, %d pods created, finalizer %t", policy, w.images(), w.created, w.last.Finalizer)
+		}
+	}
+}

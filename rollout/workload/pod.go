@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/rollout/budget"
+)
+
+type stage int
+
+const (
+	outdated stage = iota
+	updating       // its update has begun and has not ended
+	updated
+)
+
+// pod is a pod of the workload.
+type pod struct {
+	*corev1.Pod
+
+	stage  stage
+	budget budget.Pod
+	// labelled says that the pod has the label of the present revision, or needs none.
+	labelled bool
+	// excluded says that the partition of the owner excludes the pod.
+	excluded bool
+	failure  *v1alpha1.PodFailure
+}
+
+// done reports whether the update of the pod has ended and the pod is available.
+func (p *pod) done() bool { return p.stage == updated && p.budget.Available && p.labelled }
+
+// observe determines the state of all pods.
+func (v *view) observe(observed Observation) {
+	requests := map[string][]*v1beta1.ContainerRecreateRequest{}
+	for _, request := range observed.Requests {
+		requests[request.Spec.PodName] = append(requests[request.Spec.PodName], request)
+	}
+	v.requests = requests
+	for _, item := range observed.Pods {
+		if crr.PodEnded(item) {
+			continue
+		}
+		if item.DeletionTimestamp != nil {
+			v.ending = append(v.ending, item)
+			continue
+		}
+		p := &pod{Pod: item}
+		var again time.Time
+		p.budget, again = v.budgetOf(item)
+		v.again(again)
+		if observed.Begun != nil && observed.Begun(item.UID) {
+			p.budget.UnderWay, p.budget.Available = true, false
+		}
+		p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
+		p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
+		v.judge(p)
+		v.pods = append(v.pods, p)
+	}
+	slices.SortFunc(v.pods, v.order)
+}
+
+func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
+	minReady := valueOr(v.policy.Spec.MinReadySeconds, v.workload.MinReadySeconds)
+	seen, again := budget.Observe(p, v.requests[p.Name], time.Duration(minReady)*time.Second, v.now)
+	return seen, again.Time
+}
+
+// judge compares a pod with the template, and looks at the record of its update.
+func (v *view) judge(p *pod) {
+	has := v.fields.Has(p.Pod)
+	recorded, err := record.Read(p.Pod)
+	if err != nil {
+		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: inplace.BlockedMalformed, Message: err.Error()}
+	}
+	if has {
+		p.stage = updated
+	}
+	if recorded == nil || recorded.State.Revision != v.workload.Revision {
+		v.failNew(p)
+		return
+	}
+	known, err := facts.Read(p.Pod)
+	if err != nil {
+		known = nil // others may have written it
+	}
+	decision := inplace.Next(p.Pod, recorded, known, v.now)
+	v.again(decision.Again)
+	if decision.Kind != inplace.KindDone {
+		p.stage = updating
+	}
+	v.fail(p, recorded, &decision)
+}
+
+// fail sets why the update of a pod has failed: it cannot proceed by itself, or the pod was not available in time.
+func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision) {
+	if p.budget.Available || p.stage == outdated {
+		return
+	}
+	deadline := recorded.Changed().Add(time.Duration(valueOr(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
+	switch {
+	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
+		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
+	case !v.now.Before(deadline):
+		p.failure = &v1alpha1.PodFailure{
+			Pod: p.Name, Reason: v1alpha1.ReasonNoProgress,
+			Message: fmt.Sprintf("not available %s after its update", deadline.Sub(recorded.Changed())),
+		}
+	default:
+		v.again(deadline)
+	}
+}
+
+// failNew sets that a pod which was created with the new template has failed, as on a new node of a DaemonSet.
+func (v *view) failNew(p *pod) {
+	update := v.decision.Status.Update
+	if p.stage == updated && p.budget.Stuck && update != nil && p.CreationTimestamp.After(update.StartTime.Time) {
+		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: v1alpha1.ReasonPodsFailed, Message: "the pod was created with the new template and is not ready"}
+	}
+}
+
+// defaultProgressDeadline is the default of progressDeadlineSeconds in the CRD.
+const defaultProgressDeadline int32 = 600
+
+// annotationDeletionCost is of KEP-2255.
+const annotationDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
+
+// order compares pods by the order in which they are updated.
+func (v *view) order(a, b *pod) int {
+	if v.policy.Spec.PodOrder == v1alpha1.PodOrderDeletionCost {
+		if by := cmp.Compare(deletionCost(a.Pod), deletionCost(b.Pod)); by != 0 {
+			return by
+		}
+	}
+	if v.workload.Kind == "StatefulSet" {
+		return cmp.Compare(ordinal(b.Name), ordinal(a.Name))
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func deletionCost(p *corev1.Pod) int64 {
+	n, _ := strconv.ParseInt(p.Annotations[annotationDeletionCost], 10, 32) // 0 without one, as Kubernetes takes it
+	return n
+}
+
+// ordinal returns the number at the end of the name of a StatefulSet's pod.
+func ordinal(name string) int32 {
+	n, _ := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32) // names end with a number
+	return int32(n)
+}
+
+// rank is lower for a pod that is updated earlier.
+func rank(p *budget.Pod) int {
+	switch {
+	case p.Stuck:
+		return 0
+	case !p.Ready:
+		return 1
+	case !p.Available:
+		return 2
+	default:
+		return 3
+	}
+}

@@ -1,0 +1,154 @@
+package workload
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/rollout/budget"
+)
+
+// maxFailures limits status.failures.
+const maxFailures = 10
+
+// maxMessage and maxReason limit texts in the status, in bytes.
+const (
+	maxMessage = 1024
+	maxReason  = 256
+)
+
+// count counts the pods, and sets the conditions Ready and Stalled.
+func (v *view) count() {
+	status := &v.decision.Status
+	before := status.UpdatedReadyPods
+	status.RolloutPods = v1alpha1.RolloutPods{LastProgressTime: status.LastProgressTime}
+	status.UpdatedPods, status.UpdatedReadyPods, status.UpdatingPods = 0, 0, 0
+	for _, p := range v.pods {
+		status.MatchedPods++
+		if p.stage == updating {
+			status.UpdatingPods++
+		}
+		if p.stage == updated {
+			status.UpdatedPods++
+			if p.budget.Available {
+				status.UpdatedReadyPods++
+			}
+		}
+		if p.failure != nil {
+			status.FailedPods++
+			if len(status.Failures) < maxFailures {
+				status.Failures = append(status.Failures, v1alpha1.PodFailure{
+					Pod: p.Name, Reason: foreign.Shorten(p.failure.Reason, maxReason), Message: foreign.Shorten(p.failure.Message, maxMessage),
+				})
+			}
+		}
+	}
+	unavailable := budget.New(0, v.budgets(), v.size()-len(v.pods), 0, nil).Unavailable()
+	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32)))
+	if status.UpdatedReadyPods > before || status.LastProgressTime == nil {
+		status.LastProgressTime = &metav1.Time{Time: v.now}
+	}
+	v.ready()
+}
+
+// ready sets the conditions Ready and Stalled from the others.
+func (v *view) ready() {
+	status := &v.decision.Status
+	progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+	completed := progressing != nil && progressing.Reason == v1alpha1.ReasonCompleted
+	all := int(status.MatchedPods) >= v.size() && status.UnavailablePods == 0
+	switch {
+	case completed && all:
+		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "every pod has the template and is available")
+	case completed:
+		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "every pod has the template, and not all are available")
+	case progressing != nil:
+		v.set(v1alpha1.ConditionReady, false, progressing.Reason, progressing.Message)
+	}
+	if progressing != nil && progressing.Status == metav1.ConditionFalse {
+		v.set(v1alpha1.ConditionStalled, true, progressing.Reason, progressing.Message)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
+	}
+}
+
+// failures returns how many pods have failed.
+func (v *view) failures() (n int) {
+	for _, p := range v.pods {
+		if p.failure != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// undone reports whether the present template has failed before and was undone.
+func (v *view) undone() bool {
+	return v.decision.Status.UndoneRevision == v.workload.Revision && v.workload.Revision != ""
+}
+
+// undoing reports whether the former template is to be written: the present one has not been undone before.
+func (v *view) undoing() bool {
+	c := meta.FindStatusCondition(v.policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonUndone
+}
+
+// undo writes the former template to the workload. The updated pods go back like in any other update.
+func (v *view) undo() {
+	template := v.formerTemplate()
+	if template == nil {
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, "pods have failed, and there is no former template to go back to")
+		return
+	}
+	v.decision.Status.UndoneRevision = v.workload.Revision
+	v.act(Action{Kind: ActionUndo, Template: template})
+	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUndone, "pods have failed: the former template is written to the workload")
+}
+
+// formerTemplate returns the template of the ReplicaSet with the pods, or the one of the revision that most pods have
+// that were not updated; nil if there is none.
+func (v *view) formerTemplate() *corev1.PodTemplateSpec {
+	var pods []*corev1.Pod
+	for _, p := range v.pods {
+		if p.stage == outdated || !p.labelled {
+			pods = append(pods, p.Pod)
+		}
+	}
+	templates := v.workload.former(pods)
+	if len(templates) == 0 {
+		return nil
+	}
+	template := withoutHash(templates[0])
+	return template
+}
+
+// refuse says why nothing is done for the policy.
+func (v *view) refuse(reason, message string) {
+	v.set(v1alpha1.ConditionAccepted, false, reason, message)
+	v.set(v1alpha1.ConditionReady, false, reason, message)
+	v.set(v1alpha1.ConditionStalled, true, reason, message)
+}
+
+func (v *view) set(kind string, is bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if is {
+		status = metav1.ConditionTrue
+	}
+	v.condition(kind, status, reason, message)
+}
+
+// unknown sets Progressing to Unknown, as a Deployment does while it is paused.
+func (v *view) unknown(reason, message string) {
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionUnknown, reason, message)
+}
+
+func (v *view) condition(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&v.decision.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: foreign.Shorten(message, maxMessage),
+		ObservedGeneration: v.policy.Generation, LastTransitionTime: metav1.NewTime(v.now),
+	})
+}

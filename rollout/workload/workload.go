@@ -1,0 +1,225 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
+)
+
+// Workload is the target of a policy, in one form for all kinds.
+//
+// It is held while its pods are updated: a Deployment is paused, a StatefulSet has a partition of at least
+// [v1alpha1.HeldPartitionMin], a DaemonSet has the strategy OnDelete. If Refit holds it, it has the label
+// [v1alpha1.LabelHeld]; without it, its owner holds it.
+type Workload struct {
+	metav1.ObjectMeta
+
+	Kind            string
+	Template        *corev1.PodTemplateSpec
+	Replicas        int32 // the desired number of pods
+	MinReadySeconds int32
+	// Observed says that the controller of the workload has observed its present generation.
+	Observed bool
+	// Held says that Refit holds the workload, OwnerHolds that its owner does.
+	Held, OwnerHolds bool
+	// Partition is the partition that the owner of a StatefulSet has set: pods with lower ordinals are not updated.
+	Partition int32
+	// Revision names the template, and Label is the value of the label controller-revision-hash of pods with it; empty
+	// for a Deployment.
+	Revision, Label string
+	Selector        *metav1.LabelSelector
+	// ReplicaSets are the ReplicaSets of a Deployment.
+	ReplicaSets []*appsv1.ReplicaSet
+	// revisions are the templates of a StatefulSet or DaemonSet, by the value of the label controller-revision-hash.
+	revisions map[string]*corev1.PodTemplateSpec
+	// historyLimit is the revisionHistoryLimit of a Deployment.
+	historyLimit int32
+}
+
+// FromDeployment returns a Deployment with its ReplicaSets as a Workload.
+func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) *Workload {
+	w := &Workload{
+		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: valueOr(d.Spec.Replicas, 1),
+		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
+		Revision: templateHash(&d.Spec.Template), historyLimit: valueOr(d.Spec.RevisionHistoryLimit, 10),
+	}
+	w.hold(d.Spec.Paused)
+	for _, r := range replicaSets {
+		if metav1.IsControlledBy(r, d) && r.DeletionTimestamp == nil {
+			w.ReplicaSets = append(w.ReplicaSets, r)
+		}
+	}
+	slices.SortFunc(w.ReplicaSets, func(a, b *appsv1.ReplicaSet) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
+	return w
+}
+
+// FromStatefulSet returns a StatefulSet with its ControllerRevisions as a Workload. An error is about a revision that is
+// not readable.
+func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
+	w := &Workload{
+		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Selector: s.Spec.Selector, Replicas: valueOr(s.Spec.Replicas, 1),
+		MinReadySeconds: s.Spec.MinReadySeconds, Observed: s.Status.ObservedGeneration >= s.Generation,
+		Revision: s.Status.UpdateRevision, Label: s.Status.UpdateRevision,
+	}
+	strategy := s.Spec.UpdateStrategy
+	if rolling := strategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		w.Partition = *rolling.Partition
+	}
+	held := w.Partition >= v1alpha1.HeldPartitionMin
+	if held {
+		w.Partition = v1alpha1.HeldPartition - w.Partition
+	}
+	w.hold(held || strategy.Type == appsv1.OnDeleteStatefulSetStrategyType)
+	return w, w.readRevisions(s, revisions, func(r *appsv1.ControllerRevision) string { return r.Name })
+}
+
+// FromDaemonSet returns a DaemonSet with its ControllerRevisions as a Workload. An error is about a revision that is not
+// readable.
+func FromDaemonSet(d *appsv1.DaemonSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
+	w := &Workload{
+		ObjectMeta: d.ObjectMeta, Kind: "DaemonSet", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: d.Status.DesiredNumberScheduled,
+		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
+	}
+	w.hold(d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType)
+	hash := func(r *appsv1.ControllerRevision) string { return r.Labels[appsv1.ControllerRevisionHashLabelKey] }
+	if err := w.readRevisions(d, revisions, hash); err != nil {
+		return nil, err
+	}
+	var newest *appsv1.ControllerRevision
+	for _, r := range revisions {
+		if t := w.revisions[hash(r)]; t != nil && sameTemplate(t, w.Template) && (newest == nil || newest.Revision < r.Revision) {
+			newest = r
+		}
+	}
+	if newest == nil { // the controller has not created it yet
+		w.Observed = false
+		return w, nil
+	}
+	w.Revision, w.Label = newest.Name, hash(newest)
+	return w, nil
+}
+
+// hold sets who holds the workload.
+func (w *Workload) hold(held bool) {
+	ours := w.Labels[v1alpha1.LabelHeld] == "true"
+	w.Held, w.OwnerHolds = held && ours, held && !ours
+}
+
+// readRevisions reads the templates of ControllerRevisions: strategic merge patches that replace spec.template.
+func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.ControllerRevision, label func(*appsv1.ControllerRevision) string) error {
+	w.revisions = map[string]*corev1.PodTemplateSpec{}
+	for _, r := range revisions {
+		if !metav1.IsControlledBy(r, owner) {
+			continue
+		}
+		var data struct {
+			Spec struct {
+				Template corev1.PodTemplateSpec `json:"template"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(r.Data.Raw, &data); err != nil {
+			return fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
+		}
+		if err := foreign.Spec(&data.Spec.Template.Spec); err != nil {
+			return fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
+		}
+		w.revisions[label(r)] = &data.Spec.Template
+	}
+	return nil
+}
+
+// former returns the templates that pods may have and that differ from the present one.
+func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
+	var templates []*corev1.PodTemplateSpec
+	add := func(t *corev1.PodTemplateSpec) {
+		if t != nil && !sameTemplate(t, w.Template) {
+			templates = append(templates, t)
+		}
+	}
+	if w.Kind == "Deployment" {
+		if r := w.active(); r != nil {
+			add(&r.Spec.Template)
+		}
+		return templates
+	}
+	seen := map[string]bool{}
+	for _, pod := range pods {
+		if label := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; !seen[label] {
+			seen[label] = true
+			add(w.revisions[label])
+		}
+	}
+	return templates
+}
+
+// active returns the ReplicaSet of a Deployment that has the pods, or would get them; nil if there is none.
+func (w *Workload) active() *appsv1.ReplicaSet {
+	var newest *appsv1.ReplicaSet
+	for _, r := range w.ReplicaSets { // by revision
+		if newest == nil || hasPods(r) || !hasPods(newest) {
+			newest = r
+		}
+	}
+	return newest
+}
+
+// mixed reports whether more than one ReplicaSet has pods: the Deployment is in the middle of a rollout of its own.
+func (w *Workload) mixed() bool {
+	n := 0
+	for _, r := range w.ReplicaSets {
+		if hasPods(r) {
+			n++
+		}
+	}
+	return n > 1
+}
+
+func hasPods(r *appsv1.ReplicaSet) bool {
+	return valueOr(r.Spec.Replicas, 1) > 0 || r.Status.Replicas > 0
+}
+
+// revisionOf returns the revision of a ReplicaSet, as the Deployment's controller counts them.
+func revisionOf(r *appsv1.ReplicaSet) int64 {
+	n, _ := strconv.ParseInt(r.Annotations[AnnotationRevision], 10, 64) // 0 for a ReplicaSet without one
+	return n
+}
+
+// AnnotationRevision is on ReplicaSets (pkg/controller/deployment/util/deployment_util.go).
+const AnnotationRevision = "deployment.kubernetes.io/revision"
+
+// sameTemplate compares templates as the Deployment's controller does: without pod-template-hash.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	return apiequality.Semantic.DeepEqual(withoutHash(a), withoutHash(b))
+}
+
+func withoutHash(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	t = t.DeepCopy()
+	delete(t.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return t
+}
+
+// templateHash names a template of a Deployment. Only Refit compares it.
+func templateHash(t *corev1.PodTemplateSpec) string {
+	hash := fnv.New64a()
+	hash.Write(must.JSON(withoutHash(t)))
+	return strconv.FormatUint(hash.Sum64(), 36)
+}
+
+func valueOr[T any](p *T, or T) T {
+	if p == nil {
+		return or
+	}
+	return *p
+}
