@@ -124,11 +124,3 @@ func OutcomeOf(request *v1beta1.ContainerRecreateRequest) Outcome {
 	}
 	return Outcome{}
 }
-
-// Earlier returns the earlier of two times; the zero time means never.
-func Earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}

@@ -84,8 +84,12 @@ func (v *view) remaining() []*pod {
 // running returns the earliest start of the rollout's containers that run in the pod, or zero if none runs.
 func (v *view) running(p *pod) (since time.Time) {
 	for _, container := range v.rollout.Spec.Containers {
-		if status := kubelet.StatusOf(p.Pod, container.Name); status != nil && status.State.Running != nil {
-			since = crr.Earlier(status.State.Running.StartedAt.Time, since)
+		status := kubelet.StatusOf(p.Pod, container.Name)
+		if status == nil || status.State.Running == nil {
+			continue
+		}
+		if started := status.State.Running.StartedAt.Time; since.IsZero() || started.Before(since) {
+			since = started
 		}
 	}
 	return since

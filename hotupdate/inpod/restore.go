@@ -86,7 +86,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 
 // retry calls try with growing pauses, at most longest, until it succeeds, fails permanently or ctx ends.
 func (p *Plugin) retry(ctx context.Context, doing string, longest time.Duration, try func() error) error {
-	pause := firstRetry
+	pause := wait.Backoff{First: firstRetry, Last: longest}
 	for {
 		err := try()
 		if err == nil || permanent(err) {
@@ -94,10 +94,9 @@ func (p *Plugin) retry(ctx context.Context, doing string, longest time.Duration,
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
 		p.setNote(doing + ": " + err.Error())
-		if wait.For(ctx, pause) != nil {
+		if wait.For(ctx, pause.Next()) != nil {
 			return err
 		}
-		pause = min(pause*2, longest)
 	}
 }
 

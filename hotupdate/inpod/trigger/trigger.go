@@ -124,7 +124,7 @@ func offer(changes chan content, c content) {
 func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 	var pending *hotupdate.Request
 	refused := ""
-	pause := firstRetry
+	pause := wait.Backoff{First: firstRetry, Last: lastRetry}
 	timer := time.NewTimer(0)
 	if !timer.Stop() {
 		<-timer.C
@@ -139,7 +139,8 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 			if request.TriggerDigest == refused || pending != nil && pending.TriggerDigest == request.TriggerDigest {
 				continue // the same content again, such as after a new list: it waits for its next attempt
 			}
-			pending, refused, pause = nil, "", firstRetry
+			pending, refused = nil, ""
+			pause.Reset()
 			if t.updater.Delivered(request.Trigger) != request.TriggerDigest {
 				pending = &request
 			}
@@ -155,8 +156,7 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 			}
 			switch {
 			case err != nil && retry:
-				timer.Reset(pause)
-				pause = min(pause*2, lastRetry)
+				timer.Reset(pause.Next())
 			case err != nil:
 				pending, refused = nil, pending.TriggerDigest
 			default:
@@ -169,7 +169,7 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 
 // followDirectory sends the volume's content when it has changed, until ctx ends.
 func (t *Trigger) followDirectory(ctx context.Context, changes chan content) {
-	pause := firstRetry
+	pause := wait.Backoff{First: firstRetry, Last: lastRetry}
 	for {
 		err := t.watchDirectory(ctx, changes)
 		if ctx.Err() != nil {
@@ -177,10 +177,9 @@ func (t *Trigger) followDirectory(ctx context.Context, changes chan content) {
 		}
 		t.logger.Warn("volume is not followed, trying again", "trigger", t.name(), "err", err)
 		t.markTried()
-		if wait.For(ctx, pause) != nil {
+		if wait.For(ctx, pause.Next()) != nil {
 			return
 		}
-		pause = min(pause*2, lastRetry)
 	}
 }
 
