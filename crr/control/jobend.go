@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/crr/jobend"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 )
 
@@ -35,7 +36,7 @@ func addJobEnds(mgr ctrl.Manager, cfg Config) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("jobend").
 		For(&corev1.Pod{}, builder.WithPredicates(due)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &corev1.Pod{}, conflict.Reconciler(r)))
 }
 

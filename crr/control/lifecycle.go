@@ -24,6 +24,7 @@ import (
 	"github.com/refit-project/refit/crr/lifecycle"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 )
 
@@ -36,7 +37,7 @@ func addLifecycle(mgr ctrl.Manager, cfg Config) error {
 		Named("lifecycle").
 		For(&v1beta1.ContainerRecreateRequest{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfPod), builder.WithPredicates(podChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1beta1.ContainerRecreateRequest{}, conflict.Reconciler(r)))
 }
 

@@ -9,11 +9,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/refit-project/refit/crr/lifecycle"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 )
 
@@ -32,6 +34,7 @@ func addReadiness(mgr ctrl.Manager, cfg Config) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("readiness").
 		For(&corev1.Pod{}, builder.WithPredicates(unset)).
+		WithOptions(controller.Options{NewQueue: faircontrol.Queue}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &corev1.Pod{}, conflict.Reconciler(readinessReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: cfg.Clock})))
 }
 

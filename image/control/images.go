@@ -23,6 +23,7 @@ import (
 	"github.com/refit-project/refit/image/control/secretcopy"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/recheck"
@@ -101,7 +102,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 // server has ended, and namespaces have separate retry rates. The default of controller-runtime waits up to 1,000 s.
 func (c *Config) options() controller.Options {
 	return controller.Options{
-		MaxConcurrentReconciles: c.Workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
+		MaxConcurrentReconciles: c.Workers, NewQueue: faircontrol.Queue, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
 	}
 }
 

@@ -16,10 +16,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/probe/podprobe"
 )
@@ -38,6 +40,7 @@ func addMarkers(mgr ctrl.Manager, a *api) error {
 		Watches(&v1alpha1.PodProbeMarker{}, enqueue(markerDelay, r.markersBeside), builder.WithPredicates(markerChanged())).
 		Watches(&v1alpha1.NodePodProbe{}, enqueue(markerDelay, r.markersOfNode)).
 		Watches(&v1alpha1.NodePodProbe{}, enqueue(0, r.endingMarkers)).
+		WithOptions(controller.Options{NewQueue: faircontrol.Queue}).
 		Complete(guardcontrol.Reconciler(a.guard, a.client, &v1alpha1.PodProbeMarker{}, conflict.Reconciler(r)))
 }
 

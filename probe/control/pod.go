@@ -11,9 +11,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/result"
 )
 
@@ -42,6 +44,7 @@ func addPods(mgr ctrl.Manager, cfg Config, a *api) error {
 		Watches(&corev1.Pod{}, enqueue(0, r.changedPod)).
 		Watches(&v1alpha1.NodePodProbe{}, enqueue(0, r.podsWithNewResults)).
 		Watches(&v1alpha1.PodProbeMarker{}, enqueue(0, r.podsOfMarker), builder.WithPredicates(markerChanged())).
+		WithOptions(controller.Options{NewQueue: faircontrol.Queue}).
 		Complete(r)
 }
 

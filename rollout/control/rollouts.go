@@ -32,6 +32,7 @@ import (
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/wording"
@@ -77,7 +78,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1beta1.ContainerRecreateRequest{}, requestEvents{EventHandler: handler.EnqueueRequestsFromMapFunc(r.active), reconciler: r}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.active), builder.WithPredicates(podChanged())).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(r.active)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.RestartRollout{}, conflict.Reconciler(r)))
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/conflict"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/rollout/schedule"
 )
@@ -34,8 +35,8 @@ func addSchedules(mgr ctrl.Manager, cfg Config) error {
 		For(&v1alpha1.RestartSchedule{}).
 		Owns(&v1alpha1.RestartRollout{}).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: cfg.Workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](refusedDelay, maxRefusedDelay),
+			MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](refusedDelay, maxRefusedDelay),
 		}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.RestartSchedule{}, conflict.Reconciler(&scheduler{Config: cfg, client: mgr.GetClient()})))
 }

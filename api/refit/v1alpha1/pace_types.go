@@ -24,7 +24,7 @@ type RolloutPace struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 	// DrainSeconds removes a pod from its Services this many seconds before its first container is stopped. It needs the
-	// readiness gate KruisePodReady or InPlaceUpdateReady in the pod.
+	// readiness gate KruisePodReady in the pod, or for updates InPlaceUpdateReady.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

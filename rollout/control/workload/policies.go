@@ -29,6 +29,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/rollout/workload"
@@ -61,7 +62,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, r.inNamespace()).
 		Watches(&v1beta1.ContainerRecreateRequest{}, r.inNamespace()).
 		Watches(&policyv1.PodDisruptionBudget{}, r.inNamespace()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue})
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(appsKind(kind))
