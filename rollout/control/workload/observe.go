@@ -3,10 +3,12 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,9 +38,6 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	if err != nil || observed.Workload == nil || observed.Older != "" {
 		return observed, err
 	}
-	if err := r.pods(ctx, policy.Namespace, selector, owners, &observed); err != nil {
-		return observed, err
-	}
 	var requests v1beta1.ContainerRecreateRequestList
 	if err := r.client.List(ctx, &requests, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
@@ -49,7 +48,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 		return observed, fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	observed.Budgets = pointers(budgets.Items)
-	return observed, nil
+	return observed, r.pods(ctx, policy, selector, owners, &observed)
 }
 
 // older returns the name of an older policy of the same workload, or "".
@@ -117,41 +116,67 @@ func (r *reconciler) read(ctx context.Context, key client.ObjectKey, object clie
 	return nil
 }
 
-// pods reads the pods of the workload from the API server: the cache does not have all of their fields.
-func (r *reconciler) pods(ctx context.Context, namespace string, selector *metav1.LabelSelector, owners map[types.UID]bool, observed *workload.Observation) error {
+// pods reads the pods of the workload. While they may have to be updated, it reads them from the API server: the cache does
+// not have all of their fields, and may be behind. Other pods are only needed if there are PodDisruptionBudgets.
+func (r *reconciler) pods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, selector *metav1.LabelSelector, owners map[types.UID]bool, observed *workload.Observation) error {
 	selects, err := foreign.Selector(selector)
 	if err != nil {
 		return fmt.Errorf("read selector of workload: %w", err)
 	}
-	for next := ""; ; {
-		var list corev1.PodList
-		err := r.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selects}, client.Limit(page), client.Continue(next))
-		if err != nil {
-			return fmt.Errorf("list pods: %w", err)
-		}
-		for i := range list.Items {
-			if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner != nil && owners[owner.UID] {
-				observed.Pods = append(observed.Pods, &list.Items[i])
-			}
-		}
-		if next = list.Continue; next == "" {
-			break
-		}
+	options := []client.ListOption{client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: selects}}
+	var pods []*corev1.Pod
+	if idle(policy, observed.Workload) {
+		pods, err = r.cachedPods(ctx, options)
+	} else {
+		pods, err = r.livePods(ctx, options)
 	}
-	var others corev1.PodList
-	if err := r.client.List(ctx, &others, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list pods: %w", err)
+	if err != nil {
+		return err
 	}
 	own := map[types.UID]bool{}
-	for _, pod := range observed.Pods {
-		own[pod.UID] = true
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owners[owner.UID] {
+			observed.Pods, own[pod.UID] = append(observed.Pods, pod), true
+		}
 	}
-	for i := range others.Items {
-		if pod := &others.Items[i]; !own[pod.UID] {
+	if len(observed.Budgets) == 0 {
+		return nil
+	}
+	others, err := r.cachedPods(ctx, []client.ListOption{client.InNamespace(policy.Namespace)})
+	for _, pod := range others {
+		if !own[pod.UID] {
 			observed.Others = append(observed.Others, pod)
 		}
 	}
-	return nil
+	return err
+}
+
+// idle reports whether all pods had the present template before.
+func idle(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) bool {
+	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == v1alpha1.ReasonCompleted && policy.Status.Update == nil && policy.Status.ObservedTargetGeneration == w.Generation && !w.Held
+}
+
+func (r *reconciler) cachedPods(ctx context.Context, options []client.ListOption) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return pointers(list.Items), nil
+}
+
+func (r *reconciler) livePods(ctx context.Context, options []client.ListOption) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	for next := ""; ; {
+		var list corev1.PodList
+		if err := r.Live.List(ctx, &list, append(slices.Clone(options), client.Limit(page), client.Continue(next))...); err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		pods = append(pods, pointers(list.Items)...)
+		if next = list.Continue; next == "" {
+			return pods, nil
+		}
+	}
 }
 
 func pointers[T any](items []T) []*T {
