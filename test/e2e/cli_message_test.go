@@ -61,7 +61,7 @@ metadata: {name: drained}
 spec:
   selector: {matchLabels: {app: ungated}}
   containers: [{name: app}]
-  request: {unreadyGracePeriodSeconds: 2}
+  drainSeconds: 2
 `
 	out, err := s.kubectl(t.Context(), objects, "--namespace", s.namespace, "apply", "--filename=-")
 	s.check(err, "create %s", out)

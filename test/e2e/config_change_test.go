@@ -134,11 +134,11 @@ func TestWrongSchedulesAreRefusedWithTheField(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	for field, line := range map[string]string{
-		"spec.schedule":                           `{"schedule": "0 25 * * *", "rolloutTemplate": {"spec": {"selector": {}, "containers": [app]}}}`,
-		"spec.timeZone":                           `{"schedule": "0 3 * * *", "timeZone": "Europe/Atlantis", "rolloutTemplate": {"spec": {"selector": {}, "containers": [app]}}}`,
-		"spec.rolloutTemplate.spec.containers":    `{"schedule": "0 3 * * *", "rolloutTemplate": {"spec": {"selector": {}, "containers": []}}}`,
-		"exactly one of targetRef and selector":   `{"schedule": "0 3 * * *", "rolloutTemplate": {"spec": {"containers": [app]}}}`,
-		"spec.concurrencyPolicy: Unsupported val": `{"schedule": "0 3 * * *", "concurrencyPolicy": Allow, "rolloutTemplate": {"spec": {"selector": {}, "containers": [app]}}}`,
+		"spec.schedule":                           `{"schedule": "0 25 * * *", "rolloutTemplate": {"spec": {"selector": {"matchLabels": {"a": b}}, "containers": [{"name": app}]}}}`,
+		"spec.timeZone":                           `{"schedule": "0 3 * * *", "timeZone": "Europe/Atlantis", "rolloutTemplate": {"spec": {"selector": {"matchLabels": {"a": b}}, "containers": [{"name": app}]}}}`,
+		"spec.rolloutTemplate.spec.containers":    `{"schedule": "0 3 * * *", "rolloutTemplate": {"spec": {"selector": {"matchLabels": {"a": b}}, "containers": []}}}`,
+		"exactly one of targetRef and selector":   `{"schedule": "0 3 * * *", "rolloutTemplate": {"spec": {"containers": [{"name": app}]}}}`,
+		"spec.concurrencyPolicy: Unsupported val": `{"schedule": "0 3 * * *", "concurrencyPolicy": Allow, "rolloutTemplate": {"spec": {"selector": {"matchLabels": {"a": b}}, "containers": [{"name": app}]}}}`,
 	} {
 		s.refusedManifest("apiVersion: refit.dev/v1alpha1\nkind: RestartSchedule\nmetadata: {name: wrong}\nspec: "+line+"\n", field)
 	}

@@ -219,7 +219,7 @@ func attacksByObjects() map[string]attack {
 		"marker for another host":              object(marker("matchLabels: {a: b}", "httpGet: {host: 169.254.169.254, port: 80}"), "host"),
 		"marker that sets reserved labels":     object(strings.Replace(marker("matchLabels: {a: b}", "exec: {command: [x]}"), "name: p,", "name: p, markerPolicy: [{state: Succeeded, labels: {kubernetes.io/hostname: x}}],", 1), "reserved"),
 		"marker for a condition of kubelet":    object(strings.Replace(marker("matchLabels: {a: b}", "exec: {command: [x]}"), "example.com/p", "Ready", 1), "podConditionType"),
-		"rollout of everything":                object(rollout("selector: {}, containers: ['*'], maxUnavailable: 100%")),
+		"rollout of everything":                object(rollout("selector: {}, containers: [{name: '*'}], maxUnavailable: 100%")),
 		"rollout of a workload of the other":   object(rollout("targetRef: {apiVersion: apps/v1, kind: Deployment, name: ../$OTHER/web}, containers: [{name: app}]")),
 		"rollout with a large number":          object(rollout("selector: {matchLabels: {a: b}}, containers: [{name: app}], maxUnavailable: 99999999999999999999%"), "maxUnavailable"),
 		"rollout with a deep selector":         object(rollout("selector: {matchExpressions: [" + strings.Repeat("{key: a, operator: In, values: [b]},", 2000) + "]}, containers: [{name: app}]")),

@@ -205,7 +205,7 @@ func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
 		"no pods":            {[]string{"-l", "app=gone", "-c", "app"}, 1, "has no pods"},
 		"max-unavailable":    {[]string{"deployment/web", "-c", "app", "--max-unavailable=0"}, 2, "--max-unavailable=0: want a number of at least 1"},
 		"reason":             {[]string{"deployment/web", "-c", "app", "--reason=two\nlines"}, 2, "one line of printable characters"},
-		"container twice":    {[]string{"deployment/web", "-c", "app", "-c", "app"}, 2, "listed once"},
+		"container twice":    {[]string{"deployment/web", "-c", "app", "-c", "app"}, 2, "Duplicate value"},
 		"pod's container":    {[]string{"pod/" + before[0].Name, "-c", "nope"}, 2, "nope"},
 	} {
 		if out, code := s.restart(tt.args...); code != tt.code || !strings.Contains(out, tt.word) {
