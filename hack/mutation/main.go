@@ -28,7 +28,7 @@ var packages = []string{
 	"crr/control", "internal/conflict", "rollout/control", "rollout/control/configchange", "rollout/control/workload", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
 	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
-	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "internal/fair",
+	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "internal/fair", "internal/fair/control",
 	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "sidecarset/control/history", "sidecarset/control/prepull", "sidecarset/control/report",
 }
 
