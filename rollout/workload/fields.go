@@ -31,8 +31,7 @@ func NewFields(template *corev1.PodTemplateSpec, former []*corev1.PodTemplateSpe
 		f.update = *unfinished.DeepCopy()
 	}
 	for _, t := range former {
-		// The images are pulled first, or the update of the pod is refused.
-		update, err := plan.New(withoutHash(t), withoutHash(template), plan.Options{ImagesPresent: true})
+		update, err := plan.New(withoutHash(t), withoutHash(template), plan.Options{})
 		switch {
 		case unchanged(err):
 			continue
@@ -106,10 +105,10 @@ func (f *Fields) Update(pod *corev1.Pod, options plan.Options) (plan.Update, err
 	return plan.New(plan.Template(pod), f.wanted(pod), options)
 }
 
-// Has reports whether a pod has the present template. Values of annotations that the cache of pods does not keep count as
-// equal.
+// Has reports whether a pod has the present template. If there are fields, the pod must be complete: the cache does not keep
+// all of them.
 func (f *Fields) Has(pod *corev1.Pod) bool {
-	_, err := f.Update(pod, plan.Options{ImagesPresent: true})
+	_, err := f.Update(pod, plan.Options{})
 	return unchanged(err)
 }
 

@@ -112,9 +112,6 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
-	case w.Held:
-		v.act(Action{Kind: ActionRelease})
-		v.replacing(message)
 	case w.OwnerHolds && w.Kind == "Deployment":
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message+"; resume the Deployment to replace its pods")
 	case w.OwnerHolds:
@@ -128,7 +125,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 // replacing says that the controller of the workload replaces pods, and releases the workload for that.
 func (v *view) replacing(message string) {
 	v.decision.Status.Update = nil
-	if v.workload.Held && len(v.decision.Actions) == 0 {
+	if v.workload.Held {
 		v.act(Action{Kind: ActionRelease})
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)

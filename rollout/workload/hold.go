@@ -7,12 +7,13 @@ func (w *Workload) Release() map[string]any {
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": w.UID, "resourceVersion": w.ResourceVersion, "labels": map[string]any{v1alpha1.LabelHeld: nil},
 	}}
-	switch w.Kind {
-	case "Deployment":
+	switch {
+	case w.OnDelete: // the choice of the owner
+	case w.Kind == "Deployment":
 		patch["spec"] = map[string]any{"paused": nil}
-	case "StatefulSet":
+	case w.Kind == "StatefulSet":
 		patch["spec"] = map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": w.Partition}}}
-	case "DaemonSet":
+	default:
 		patch["spec"] = map[string]any{"updateStrategy": map[string]any{"type": "RollingUpdate"}}
 	}
 	return patch

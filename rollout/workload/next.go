@@ -109,7 +109,7 @@ type view struct {
 	policy   *v1alpha1.InPlaceUpdatePolicy
 	workload *Workload
 	now      time.Time
-	fields   *Fields
+	fields   *Fields       // nil if the template is not possible in place
 	pods     []*pod        // that are not being deleted, in order
 	ending   []*corev1.Pod // that are being deleted
 	requests map[string][]*v1beta1.ContainerRecreateRequest
@@ -132,7 +132,6 @@ func (v *view) revise() {
 func (v *view) compare(pods []*corev1.Pod) *plan.RefusedError {
 	fields, err := NewFields(v.workload.Template, v.workload.former(pods), v.policy.Status.Update)
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) {
-		v.fields = &Fields{template: v.workload.Template}
 		return refused
 	}
 	v.fields = fields

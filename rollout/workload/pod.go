@@ -84,6 +84,12 @@ func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
 
 // judge compares a pod with the template, and looks at the record of its update.
 func (v *view) judge(p *pod) {
+	if v.fields == nil {
+		if v.workload.created(p.Pod) {
+			p.stage = updated
+		}
+		return
+	}
 	has := v.fields.Has(p.Pod)
 	recorded, err := record.Read(p.Pod)
 	if err != nil {

@@ -34,6 +34,8 @@ type Workload struct {
 	Observed bool
 	// Held says that Refit holds the workload, OwnerHolds that its owner does.
 	Held, OwnerHolds bool
+	// OnDelete says that the owner has chosen this strategy, also if the workload is held.
+	OnDelete bool
 	// Partition is the partition that the owner of a StatefulSet has set: pods with lower ordinals are not updated.
 	Partition int32
 	// Revision names the template, and Label is the value of the label controller-revision-hash of pods with it; empty
@@ -81,7 +83,8 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 	if held {
 		w.Partition = v1alpha1.HeldPartition - w.Partition
 	}
-	w.hold(held || strategy.Type == appsv1.OnDeleteStatefulSetStrategyType)
+	w.OnDelete = strategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	w.hold(held || w.OnDelete)
 	return w, w.readRevisions(s, revisions, func(r *appsv1.ControllerRevision) string { return r.Name })
 }
 
@@ -92,7 +95,9 @@ func FromDaemonSet(d *appsv1.DaemonSet, revisions []*appsv1.ControllerRevision) 
 		ObjectMeta: d.ObjectMeta, Kind: "DaemonSet", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: d.Status.DesiredNumberScheduled,
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
 	}
-	w.hold(d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType)
+	held := d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	w.OnDelete = held && d.Spec.UpdateStrategy.RollingUpdate == nil // a held one keeps what its owner has set
+	w.hold(held)
 	hash := func(r *appsv1.ControllerRevision) string { return r.Labels[appsv1.ControllerRevisionHashLabelKey] }
 	if err := w.readRevisions(d, revisions, hash); err != nil {
 		return nil, err
@@ -165,6 +170,16 @@ func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
 		}
 	}
 	return templates
+}
+
+// created reports whether a pod was created from the present template, or has the label of its revision.
+func (w *Workload) created(pod *corev1.Pod) bool {
+	if w.Kind != "Deployment" {
+		return pod.Labels[appsv1.ControllerRevisionHashLabelKey] == w.Label
+	}
+	return slices.ContainsFunc(w.ReplicaSets, func(r *appsv1.ReplicaSet) bool {
+		return metav1.IsControlledBy(pod, r) && sameTemplate(&r.Spec.Template, w.Template)
+	})
 }
 
 // active returns the ReplicaSet of a Deployment that has the pods, or would get them; nil if there is none.

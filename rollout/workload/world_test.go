@@ -70,7 +70,9 @@ func newWorld(t *testing.T, kind string, pods int32) *world {
 		}
 	case "DaemonSet":
 		w.daemonSet = &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template("app:1")}}
-		w.daemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+		w.daemonSet.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
+			Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{},
+		}
 		w.daemonSet.Status.DesiredNumberScheduled = pods
 	}
 	w.rounds(3)

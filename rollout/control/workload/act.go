@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +19,14 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/conflict"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/rollout/workload"
 )
+
+// maxEvent limits the text of an error in an Event, in bytes.
+const maxEvent = 500
 
 // actAll carries out the actions of a decision. A pod for which it fails does not stop the others.
 func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision) error {
@@ -38,7 +41,7 @@ func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 		if err == nil || apierrors.IsNotFound(err) || conflict.Is(err) || errors.Is(err, inplace.ErrChanged) {
 			continue // the pod is read again at its next event
 		}
-		r.Recorder.Eventf(a.Pod, policy, corev1.EventTypeWarning, "InPlaceUpdateFailed", "Update", "InPlaceUpdatePolicy %s: %.500s", policy.Name, err)
+		r.Recorder.Eventf(a.Pod, policy, corev1.EventTypeWarning, "InPlaceUpdateFailed", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, foreign.Shorten(err.Error(), maxEvent))
 		errs = append(errs, fmt.Errorf("update pod %s: %w", a.Pod.Name, err))
 	}
 	return errors.Join(errs...)
@@ -67,7 +70,7 @@ func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 
 // begin begins the update of a pod. If the first step drains the pod, the update is planned again at the next event.
 func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) error {
-	options := plan.Options{Revision: decision.Status.UpdateRevision, ImagesPresent: true}
+	options := plan.Options{Revision: decision.Status.UpdateRevision}
 	if policy.Spec.DrainSeconds != nil {
 		options.DrainSeconds = *policy.Spec.DrainSeconds
 	}
@@ -145,10 +148,7 @@ func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set 
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&w.ObjectMeta, appsKind(w.Kind))},
 		}}
 		made.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Selector: w.Selector.DeepCopy(), Template: *set.Template}
-		if made.Spec.Selector.MatchLabels == nil {
-			made.Spec.Selector.MatchLabels = map[string]string{}
-		}
-		maps.Copy(made.Spec.Selector.MatchLabels, map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: set.Labels[appsv1.DefaultDeploymentUniqueLabelKey]})
+		metav1.AddLabelToSelector(made.Spec.Selector, appsv1.DefaultDeploymentUniqueLabelKey, set.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
 		return r.written("replicasets", "create ReplicaSet "+set.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, made)))
 	}
 	stored := &appsv1.ReplicaSet{}
