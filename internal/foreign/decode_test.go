@@ -42,7 +42,6 @@ var decodes = map[string]string{
 	"sidecarset/revision":      "revisions in the namespace of Refit, which it has encoded itself",
 	"cli/completion":           "what the user has typed, and answers of the API server",
 	"rollout/cli":              "what the user has typed",
-	"rollout/workload":         "ControllerRevisions, of the size of an object at most; then checked by foreign.Spec",
 	"inplace/cli/change":       "what the user has typed",
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,9 @@ type ReplicaSet struct {
 	Labels   map[string]string
 	Revision string
 }
+
+// replicaSetLook is how long to wait until the controller of ReplicaSets has observed a template.
+const replicaSetLook = time.Second
 
 // finish makes the workload one without an update: its controller finds nothing to do. A Deployment first gets a history,
 // then the ReplicaSet with the pods the new template; pods that were created meanwhile are updated before the release.
@@ -48,7 +52,11 @@ func (v *view) finishReplicaSets() bool {
 		return true
 	}
 	if sameTemplate(&active.Spec.Template, w.Template) {
-		return active.Status.ObservedGeneration >= active.Generation
+		if active.Status.ObservedGeneration >= active.Generation {
+			return true
+		}
+		v.again(v.now.Add(replicaSetLook)) // ReplicaSets are not watched
+		return false
 	}
 	if !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
 		v.notHeld() // its controller would move the pods

@@ -19,6 +19,8 @@ import (
 type Observation struct {
 	// Workload is the target; nil if it does not exist.
 	Workload *Workload
+	// Unreadable says why the workload cannot be read; empty if it can.
+	Unreadable string
 	// Older is the name of an older policy of the same workload; empty if there is none.
 	Older string
 	// Pods are the pods that the workload controls, in any state.
@@ -78,6 +80,10 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	v := &view{policy: policy, workload: observed.Workload, now: now, decision: Decision{Status: *policy.Status.DeepCopy()}}
 	v.decision.Status.ObservedGeneration = policy.Generation
 	switch {
+	case observed.Unreadable != "":
+		v.refuse(v1alpha1.ReasonTargetNotReadable, observed.Unreadable)
+		v.decision.Finalizer = slices.Contains(policy.Finalizers, v1alpha1.FinalizerInPlaceUpdate) && policy.DeletionTimestamp == nil
+		return v.decision
 	case observed.Workload == nil:
 		v.refuse(v1alpha1.ReasonTargetNotFound, policy.Spec.TargetRef.Kind+" "+policy.Spec.TargetRef.Name+" does not exist")
 		return v.decision

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -50,8 +49,12 @@ type Workload struct {
 	historyLimit int32
 }
 
-// FromDeployment returns a Deployment with its ReplicaSets as a Workload.
-func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) *Workload {
+// FromDeployment returns a Deployment with its ReplicaSets as a Workload. Like the functions for the other kinds, it returns
+// [foreign.ErrUnreadable] if a template is out of bounds: it must not be compared.
+func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Workload, error) {
+	if err := readable(d.Name, &d.Spec.Template); err != nil {
+		return nil, err
+	}
 	w := &Workload{
 		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: valueOr(d.Spec.Replicas, 1),
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
@@ -59,17 +62,31 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) *Wor
 	}
 	w.hold(d.Spec.Paused)
 	for _, r := range replicaSets {
-		if metav1.IsControlledBy(r, d) && r.DeletionTimestamp == nil {
-			w.ReplicaSets = append(w.ReplicaSets, r)
+		if !metav1.IsControlledBy(r, d) || r.DeletionTimestamp != nil {
+			continue
 		}
+		if err := readable(r.Name, &r.Spec.Template); err != nil {
+			return nil, err
+		}
+		w.ReplicaSets = append(w.ReplicaSets, r)
 	}
 	slices.SortFunc(w.ReplicaSets, func(a, b *appsv1.ReplicaSet) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
-	return w
+	return w, nil
 }
 
-// FromStatefulSet returns a StatefulSet with its ControllerRevisions as a Workload. An error is about a revision that is
-// not readable.
+// readable checks a template.
+func readable(name string, t *corev1.PodTemplateSpec) error {
+	if err := foreign.Spec(&t.Spec); err != nil {
+		return fmt.Errorf("template of %s: %w", name, err)
+	}
+	return nil
+}
+
+// FromStatefulSet returns a StatefulSet with its ControllerRevisions as a Workload.
 func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
+	if err := readable(s.Name, &s.Spec.Template); err != nil {
+		return nil, err
+	}
 	w := &Workload{
 		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Selector: s.Spec.Selector, Replicas: valueOr(s.Spec.Replicas, 1),
 		MinReadySeconds: s.Spec.MinReadySeconds, Observed: s.Status.ObservedGeneration >= s.Generation,
@@ -88,9 +105,11 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 	return w, w.readRevisions(s, revisions, func(r *appsv1.ControllerRevision) string { return r.Name })
 }
 
-// FromDaemonSet returns a DaemonSet with its ControllerRevisions as a Workload. An error is about a revision that is not
-// readable.
+// FromDaemonSet returns a DaemonSet with its ControllerRevisions as a Workload.
 func FromDaemonSet(d *appsv1.DaemonSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
+	if err := readable(d.Name, &d.Spec.Template); err != nil {
+		return nil, err
+	}
 	w := &Workload{
 		ObjectMeta: d.ObjectMeta, Kind: "DaemonSet", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: d.Status.DesiredNumberScheduled,
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
@@ -134,11 +153,11 @@ func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.Contro
 				Template corev1.PodTemplateSpec `json:"template"`
 			} `json:"spec"`
 		}
-		if err := json.Unmarshal(r.Data.Raw, &data); err != nil {
-			return fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
+		if err := foreign.Object(r.Data.Raw, &data); err != nil {
+			return fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
 		}
-		if err := foreign.Spec(&data.Spec.Template.Spec); err != nil {
-			return fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
+		if err := readable(r.Name, &data.Spec.Template); err != nil {
+			return err
 		}
 		w.revisions[label(r)] = &data.Spec.Template
 	}

@@ -127,7 +127,7 @@ func (w *world) target() *workload.Workload {
 	var err error
 	switch {
 	case w.deployment != nil:
-		target = workload.FromDeployment(w.deployment, w.replicaSets)
+		target, err = workload.FromDeployment(w.deployment, w.replicaSets)
 	case w.statefulSet != nil:
 		target, err = workload.FromStatefulSet(w.statefulSet, w.revisions)
 	default:

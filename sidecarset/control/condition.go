@@ -27,7 +27,7 @@ func (r *reconciler) mark(ctx context.Context, s *set) {
 	for key, condition := range conditions {
 		group.Go(func() error {
 			condition.LastTransitionTime = metav1.NewTime(now)
-			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.mark(ctx, key, uids[key], condition) })
+			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.SetCondition(ctx, key, uids[key], condition) })
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				r.failed(s, key, err)
 				return nil

@@ -78,7 +78,7 @@ func (r *reconciler) repair(ctx context.Context, s *set) (recheck.At, error) {
 	if why, err := beside.Missed(ctx, r.client, s.object, pod, requests, r.Namespace, now); err != nil || why == nil || why.Reason != chosen.Reason || pod.DeletionTimestamp != nil {
 		return recheck.On(now.Add(conflict.First)), err // another pod has its name now
 	}
-	switch err := r.live.evict(ctx, pod); {
+	switch err := r.live.Evict(ctx, pod); {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return recheck.On(now.Add(conflict.First)), nil
 	case err != nil:

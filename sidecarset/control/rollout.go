@@ -26,6 +26,7 @@ import (
 	"github.com/refit-project/refit/internal/disruptions"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
+	"github.com/refit-project/refit/internal/podapi"
 	"github.com/refit-project/refit/sidecarset/control/beside"
 	"github.com/refit-project/refit/sidecarset/control/report"
 )
@@ -52,7 +53,7 @@ type Config struct {
 type api struct {
 	Config
 	client   client.Client // reads from the cache
-	live     *podAPI
+	live     *podapi.API
 	reporter *report.Writer
 	writes   *prometheus.CounterVec
 }
@@ -104,7 +105,7 @@ func newReconciler(c client.Client, cfg Config) *reconciler {
 		}, []string{"resource"}),
 	}}
 	r.reporter = &report.Writer{Client: c, Recorder: cfg.Recorder, Clock: cfg.Clock, Written: r.written, Pods: report.NewPods()}
-	r.live = &podAPI{client: c, live: cfg.Live, written: r.written}
+	r.live = &podapi.API{Client: c, Live: cfg.Live, Written: r.written}
 	return r
 }
 

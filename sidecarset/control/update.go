@@ -140,7 +140,7 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return fmt.Errorf("evict pod %s: no controller would recreate it", pod.Name)
 	}
-	if err := r.live.evict(ctx, pod); err != nil {
+	if err := r.live.Evict(ctx, pod); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -200,7 +200,7 @@ func (w *world) look() {
 // reconcile returns when the controller looks again by itself; zero for never.
 func (w *world) reconcile() time.Duration {
 	w.t.Helper()
-	w.r.live.client, w.r.reporter.Client = w.r.client, w.r.client // a test may have replaced it
+	w.r.live.Client, w.r.reporter.Client = w.r.client, w.r.client // a test may have replaced it
 	result, err := conflict.Reconciler(w.r).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
 	w.check(err)
 	return result.RequeueAfter

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,8 +61,7 @@ func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 		err := r.client.Patch(ctx, named(&corev1.Pod{}, a.Pod.Namespace, a.Pod.Name), client.RawPatch(types.MergePatchType, must.JSON(patch)))
 		return r.written("pods", "write revision of pod", err)
 	case workload.ActionEvict:
-		eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.Pod.UID}}}
-		return r.written("pods", "evict pod", r.client.SubResource("eviction").Create(ctx, a.Pod, eviction))
+		return r.podAPI().Evict(ctx, a.Pod)
 	}
 	return nil
 }
@@ -82,7 +80,7 @@ func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 	if err != nil {
 		return err
 	}
-	if _, err := inplace.Write(ctx, podAPI{r}, pod, step); err != nil {
+	if _, err := inplace.Write(ctx, r.podAPI(), pod, step); err != nil {
 		return err
 	}
 	r.Recorder.Eventf(pod, policy, corev1.EventTypeNormal, "InPlaceUpdate", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, step.Message)
@@ -103,7 +101,7 @@ func (r *reconciler) proceed(ctx context.Context, pod *corev1.Pod) error {
 	if next.Kind != inplace.KindStep || next.Step.Kind == inplace.StepRestart { // a restart is of an update by somebody else
 		return nil
 	}
-	_, err = inplace.Write(ctx, podAPI{r}, pod, next.Step)
+	_, err = inplace.Write(ctx, r.podAPI(), pod, next.Step)
 	return err
 }
 
@@ -120,7 +118,7 @@ func (r *reconciler) withdraw(ctx context.Context, decision *workload.Decision, 
 	if step == nil {
 		return r.proceed(ctx, pod)
 	}
-	_, err = inplace.Write(ctx, podAPI{r}, pod, step)
+	_, err = inplace.Write(ctx, r.podAPI(), pod, step)
 	return err
 }
 
@@ -196,28 +194,4 @@ func named[O client.Object](object O, namespace, name string) O {
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
-}
-
-// podAPI reads and writes single pods. It implements inplace.Writer.
-type podAPI struct{ *reconciler }
-
-// Pod reads a pod from the API server.
-func (p podAPI) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
-		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
-	}
-	return pod, nil
-}
-
-// PatchPod writes a step of an update.
-func (p podAPI) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
-	stored, change := named(&corev1.Pod{}, pod.Namespace, pod.Name), client.RawPatch(types.StrategicMergePatchType, patch)
-	var err error
-	if subresource == "" {
-		err = p.client.Patch(ctx, stored, change)
-	} else {
-		err = p.client.SubResource(subresource).Patch(ctx, stored, change)
-	}
-	return stored, p.written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
 }

@@ -2,20 +2,24 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/rollout/workload"
 )
@@ -25,30 +29,46 @@ func appsKind(kind string) schema.GroupVersionKind { return appsv1.SchemeGroupVe
 // page is the number of objects that are read from the API server at a time.
 const page = 100
 
-// observe reads the input of workload.Next.
+// observe reads the input of workload.Next. While pods may have to be updated, it reads from the API server: the cache does not
+// have all fields of pods, and may be behind after an outage or a change of the leader. PodDisruptionBudgets are read after
+// pods and requests: an operation that both show is subtracted twice, but one that neither shows would not be subtracted at all.
 func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (workload.Observation, error) {
 	var observed workload.Observation
 	var err error
 	if observed.Older, err = r.older(ctx, policy); err != nil {
 		return observed, err
 	}
-	var selector *metav1.LabelSelector
-	var owners map[types.UID]bool
-	observed.Workload, selector, owners, err = r.target(ctx, policy)
-	if err != nil || observed.Workload == nil || observed.Older != "" {
+	target, err := r.target(ctx, policy)
+	switch {
+	case errors.Is(err, foreign.ErrUnreadable):
+		observed.Unreadable = err.Error()
+		return observed, nil
+	case err != nil || target.workload == nil || observed.Older != "":
+		observed.Workload = target.workload
 		return observed, err
 	}
+	observed.Workload = target.workload
+	from := r.Live
+	if idle(policy, target.workload) {
+		from = r.client
+	}
 	var requests v1beta1.ContainerRecreateRequestList
-	if err := r.client.List(ctx, &requests, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &requests, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 	}
 	observed.Requests = pointers(requests.Items)
+	if err := r.pods(ctx, policy, target, &observed); err != nil {
+		return observed, err
+	}
 	var budgets policyv1.PodDisruptionBudgetList
-	if err := r.client.List(ctx, &budgets, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &budgets, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return observed, fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	observed.Budgets = pointers(budgets.Items)
-	return observed, r.pods(ctx, policy, selector, owners, &observed)
+	if len(observed.Budgets) > 0 {
+		observed.Others, err = r.others(ctx, policy, target, &observed)
+	}
+	return observed, err
 }
 
 // older returns the name of an older policy of the same workload, or "".
@@ -69,86 +89,93 @@ func (r *reconciler) older(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 	return "", nil
 }
 
-// target reads the workload with its revisions; nil if it does not exist. owners are the UIDs of the controllers of its
-// pods.
-func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (w *workload.Workload, selector *metav1.LabelSelector, owners map[types.UID]bool, err error) {
-	key := client.ObjectKey{Namespace: policy.Namespace, Name: policy.Spec.TargetRef.Name}
-	switch policy.Spec.TargetRef.Kind {
-	case "Deployment":
-		object, sets := &appsv1.Deployment{}, &appsv1.ReplicaSetList{}
-		if err := r.read(ctx, key, object, sets, func() *metav1.LabelSelector { return object.Spec.Selector }); err != nil {
-			return nil, nil, nil, client.IgnoreNotFound(err)
-		}
-		w = workload.FromDeployment(object, pointers(sets.Items))
-		owners = map[types.UID]bool{}
-		for _, set := range w.ReplicaSets {
-			owners[set.UID] = true
-		}
-		return w, object.Spec.Selector, owners, nil
-	case "StatefulSet":
-		object, revisions := &appsv1.StatefulSet{}, &appsv1.ControllerRevisionList{}
-		if err := r.read(ctx, key, object, revisions, func() *metav1.LabelSelector { return object.Spec.Selector }); err != nil {
-			return nil, nil, nil, client.IgnoreNotFound(err)
-		}
-		w, err = workload.FromStatefulSet(object, pointers(revisions.Items))
-		return w, object.Spec.Selector, map[types.UID]bool{object.UID: true}, err
-	}
-	object, revisions := &appsv1.DaemonSet{}, &appsv1.ControllerRevisionList{}
-	if err := r.read(ctx, key, object, revisions, func() *metav1.LabelSelector { return object.Spec.Selector }); err != nil {
-		return nil, nil, nil, client.IgnoreNotFound(err)
-	}
-	w, err = workload.FromDaemonSet(object, pointers(revisions.Items))
-	return w, object.Spec.Selector, map[types.UID]bool{object.UID: true}, err
+// target is a workload with what finds its pods; workload is nil if it does not exist.
+type target struct {
+	workload *workload.Workload
+	selector labels.Selector
+	owners   map[types.UID]bool // the controllers of its pods
 }
 
-// read reads a workload, and its revisions, which have the labels of its selector.
-func (r *reconciler) read(ctx context.Context, key client.ObjectKey, object client.Object, revisions client.ObjectList, selector func() *metav1.LabelSelector) error {
+// target reads the workload with its revisions.
+func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (of target, err error) {
+	object := objectOf(policy.Spec.TargetRef.Kind)
+	key := client.ObjectKey{Namespace: policy.Namespace, Name: policy.Spec.TargetRef.Name}
 	if err := r.Live.Get(ctx, key, object); err != nil {
-		return fmt.Errorf("read workload %s: %w", key, err)
+		if apierrors.IsNotFound(err) {
+			return of, nil
+		}
+		return of, fmt.Errorf("read workload %s: %w", key, err)
 	}
-	selects, err := foreign.Selector(selector())
-	if err != nil {
-		return fmt.Errorf("read selector of workload %s: %w", key, err)
+	if of.selector, err = foreign.Selector(selectorOf(object)); err != nil {
+		return of, fmt.Errorf("selector of workload %s: %w", key, err)
 	}
-	if err := r.Live.List(ctx, revisions, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selects}); err != nil {
-		return fmt.Errorf("list revisions of workload %s: %w", key, err)
+	of.owners = map[types.UID]bool{object.GetUID(): true}
+	options := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: of.selector}}
+	if deployment, ok := object.(*appsv1.Deployment); ok {
+		var sets appsv1.ReplicaSetList
+		if err := r.Live.List(ctx, &sets, options...); err != nil {
+			return of, fmt.Errorf("list ReplicaSets: %w", err)
+		}
+		of.workload, err = workload.FromDeployment(deployment, pointers(sets.Items))
+		if err == nil {
+			for _, set := range of.workload.ReplicaSets {
+				of.owners[set.UID] = true
+			}
+		}
+		return of, err
+	}
+	var revisions appsv1.ControllerRevisionList
+	if err := r.Live.List(ctx, &revisions, options...); err != nil {
+		return of, fmt.Errorf("list ControllerRevisions: %w", err)
+	}
+	switch object := object.(type) {
+	case *appsv1.StatefulSet:
+		of.workload, err = workload.FromStatefulSet(object, pointers(revisions.Items))
+	case *appsv1.DaemonSet:
+		of.workload, err = workload.FromDaemonSet(object, pointers(revisions.Items))
+	}
+	return of, err
+}
+
+func selectorOf(object client.Object) *metav1.LabelSelector {
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		return object.Spec.Selector
+	case *appsv1.StatefulSet:
+		return object.Spec.Selector
+	case *appsv1.DaemonSet:
+		return object.Spec.Selector
 	}
 	return nil
 }
 
-// pods reads the pods of the workload. While they may have to be updated, it reads them from the API server: the cache does
-// not have all of their fields, and may be behind. Other pods are only needed if there are PodDisruptionBudgets.
-func (r *reconciler) pods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, selector *metav1.LabelSelector, owners map[types.UID]bool, observed *workload.Observation) error {
-	selects, err := foreign.Selector(selector)
-	if err != nil {
-		return fmt.Errorf("read selector of workload: %w", err)
+// owns reports whether the workload controls a pod.
+func (t *target) owns(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && t.owners[owner.UID]
+}
+
+// pods reads the pods of the workload.
+func (r *reconciler) pods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, observed *workload.Observation) error {
+	options := []client.ListOption{client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: of.selector}}
+	list := r.livePods
+	if idle(policy, of.workload) {
+		list = r.cachedPods
 	}
-	options := []client.ListOption{client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: selects}}
-	var pods []*corev1.Pod
+	pods, err := list(ctx, options)
+	observed.Pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !of.owns(pod) })
+	return err
+}
+
+// others reads the other pods of the namespace.
+func (r *reconciler) others(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, observed *workload.Observation) (pods []*corev1.Pod, err error) {
+	options := []client.ListOption{client.InNamespace(policy.Namespace)}
 	if idle(policy, observed.Workload) {
 		pods, err = r.cachedPods(ctx, options)
 	} else {
-		pods, err = r.livePods(ctx, options)
+		pods, err = cache.LivePods(ctx, r.Live, options...)
 	}
-	if err != nil {
-		return err
-	}
-	own := map[types.UID]bool{}
-	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owners[owner.UID] {
-			observed.Pods, own[pod.UID] = append(observed.Pods, pod), true
-		}
-	}
-	if len(observed.Budgets) == 0 {
-		return nil
-	}
-	others, err := r.cachedPods(ctx, []client.ListOption{client.InNamespace(policy.Namespace)})
-	for _, pod := range others {
-		if !own[pod.UID] {
-			observed.Others = append(observed.Others, pod)
-		}
-	}
-	return err
+	return slices.DeleteFunc(pods, of.owns), err
 }
 
 // idle reports whether all pods had the present template before.

@@ -32,6 +32,7 @@ import (
 	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
+	"github.com/refit-project/refit/internal/podapi"
 	"github.com/refit-project/refit/rollout/workload"
 )
 
@@ -63,7 +64,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1beta1.ContainerRecreateRequest{}, r.inNamespace()).
 		Watches(&policyv1.PodDisruptionBudget{}, r.inNamespace()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue})
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(appsKind(kind))
 		made = made.WatchesMetadata(object, r.inNamespace())
@@ -199,6 +200,10 @@ func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUp
 	r.Recorder.Eventf(policy, nil, kind, after.Reason, "Update", "%s", after.Message)
 	r.Logger.Info("InPlaceUpdatePolicy", "policy", policy.Namespace+"/"+policy.Name, "reason", after.Reason, "message", after.Message)
 	return nil
+}
+
+func (r *reconciler) podAPI() *podapi.API {
+	return &podapi.API{Client: r.client, Live: r.Live, Written: r.written}
 }
 
 // written counts a write, and wraps its error with what was being done.

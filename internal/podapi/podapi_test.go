@@ -1,4 +1,4 @@
-package control
+package podapi_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/refit-project/refit/internal/podapi"
 )
 
 // sent is what was written last: the subresource, and the patch or the eviction.
@@ -23,7 +25,7 @@ type sent struct {
 	eviction           *policyv1.Eviction
 }
 
-func newPodAPI(t *testing.T, last *sent, doing *string, fault error) *podAPI {
+func newPodAPI(t *testing.T, last *sent, doing *string, fault error) *podapi.API {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
@@ -47,7 +49,7 @@ func newPodAPI(t *testing.T, last *sent, doing *string, fault error) *podAPI {
 			return fault
 		},
 	})
-	return &podAPI{client: api, live: api, written: func(resource, what string, err error) error {
+	return &podapi.API{Client: api, Live: api, Written: func(resource, what string, err error) error {
 		*doing = resource + ": " + what
 		return err
 	}}
@@ -67,12 +69,12 @@ func TestWritesToAPod(t *testing.T) {
 				t.Errorf("%q: %+v, %q, %v", subresource, last, doing, err)
 			}
 		}
-		err := pods.mark(t.Context(), client.ObjectKeyFromObject(web), web.UID, &corev1.PodCondition{Type: "Told", Status: corev1.ConditionTrue})
+		err := pods.SetCondition(t.Context(), client.ObjectKeyFromObject(web), web.UID, &corev1.PodCondition{Type: "Told", Status: corev1.ConditionTrue})
 		if last.subresource != "status" || last.kind != types.StrategicMergePatchType || !strings.Contains(last.patch, `"metadata":{"uid":"uid"}`) || !strings.Contains(last.patch, `"type":"Told","status":"True"`) ||
 			!errors.Is(err, fault) || doing != "pods: write condition of pod shop/web" {
 			t.Errorf("%+v, %q, %v", last, doing, err)
 		}
-		err = pods.evict(t.Context(), web)
+		err = pods.Evict(t.Context(), web)
 		if last.subresource != "eviction" || *last.eviction.DeleteOptions.Preconditions.UID != "uid" || !errors.Is(err, fault) || doing != "pods: evict pod web" {
 			t.Errorf("%+v, %q, %v", last, doing, err)
 		}
@@ -84,10 +86,10 @@ func TestAPodIsReadFromTheAPIServer(t *testing.T) {
 	var last sent
 	var doing string
 	pods := newPodAPI(t, &last, &doing, nil)
-	if err := pods.client.Create(t.Context(), web.DeepCopy()); err != nil {
+	if err := pods.Client.Create(t.Context(), web.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	pods.client = nil
+	pods.Client = nil
 	if pod, err := pods.Pod(t.Context(), "shop", "web"); err != nil || pod.UID != "uid" {
 		t.Errorf("%+v, %v", pod, err)
 	}
