@@ -7,13 +7,9 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/rollout/budget"
@@ -108,15 +104,7 @@ func (v *view) stopped() bool {
 
 // limit returns how many pods may be unavailable.
 func (v *view) limit() int {
-	limit := v.rollout.Spec.MaxUnavailable
-	if limit == nil {
-		return 1
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(limit, v.size(), false)
-	if err != nil {
-		return 1 // cannot happen: the CRD refuses such values
-	}
-	return max(n, 1)
+	return max(1, budget.Scaled(v.rollout.Spec.MaxUnavailable, v.size(), false, 1))
 }
 
 // partition returns how many pods are left as they are.
@@ -132,39 +120,11 @@ func (v *view) partition() int {
 	return max(n, 0)
 }
 
-// disruptions returns what the PodDisruptionBudgets of the pods still allow, or nil if they are ignored. A budget may
-// also select other pods, on which operations may be in progress.
+// disruptions returns what the PodDisruptionBudgets of the pods still allow, or nil if they are ignored.
 func (v *view) disruptions(observed Observation) *budget.Disruptions {
 	if v.rollout.Spec.PodDisruptionBudgetPolicy == v1alpha1.PodDisruptionBudgetIgnore {
 		return nil
 	}
-	budgets, selects := v.selecting(observed.Budgets)
-	if len(budgets) == 0 {
-		return nil
-	}
-	pods := v.budgets()
-	for _, other := range slices.Concat(v.ending, observed.Others) {
-		if crr.PodEnded(other) || !selects(other) {
-			continue
-		}
-		p, _ := budget.Observe(other, v.requests[other.Name], 0, v.now)
-		p.UnderWay = p.UnderWay || observed.Begun != nil && observed.Begun(other.UID)
-		pods = append(pods, p)
-	}
-	return budget.NewDisruptions(budgets, pods)
-}
-
-// selecting returns the budgets that select pods of the target, and a function that reports whether one of them selects
-// a pod.
-func (v *view) selecting(all []*policyv1.PodDisruptionBudget) (budgets []*policyv1.PodDisruptionBudget, selects func(*corev1.Pod) bool) {
-	var selectors []labels.Selector
-	for _, object := range all {
-		selector, _ := budget.Selector(object)
-		if slices.ContainsFunc(v.all, func(p *pod) bool { return selector.Matches(labels.Set(p.Labels)) }) {
-			budgets, selectors = append(budgets, object), append(selectors, selector)
-		}
-	}
-	return budgets, func(p *corev1.Pod) bool {
-		return slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(p.Labels)) })
-	}
+	beside := budget.Beside{Budgets: observed.Budgets, Pods: slices.Concat(v.ending, observed.Others), Requests: v.requests, Begun: observed.Begun}
+	return beside.Disruptions(v.budgets(), v.now)
 }

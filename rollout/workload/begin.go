@@ -7,12 +7,10 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/rollout/budget"
 )
@@ -121,7 +119,7 @@ func (v *view) allowed() (n int, reason, message string) {
 // step returns the present step, counted from 0; after the last one their number. paused says until when it pauses.
 func (v *view) step() (index int, paused string) {
 	status, steps := &v.decision.Status, v.policy.Spec.Steps
-	for i := int(valueOr(status.Step, 0)); ; i++ {
+	for i := int(ptr.Deref(status.Step, 0)); ; i++ {
 		if i >= len(steps) {
 			status.Step, status.StepTime = new(int32(len(steps))), nil //nolint:gosec // at most 16
 			return len(steps), ""
@@ -160,7 +158,7 @@ func (v *view) pause(i int, since time.Time) (until string, passed bool) {
 
 // goal returns how many pods have the template at the end of a step.
 func (v *view) goal(i int) int {
-	return min(scaled(&v.policy.Spec.Steps[i].Pods, len(v.pods), true, len(v.pods)), len(v.pods))
+	return min(budget.Scaled(&v.policy.Spec.Steps[i].Pods, v.size(), true, len(v.pods)), len(v.pods))
 }
 
 // finished returns how many pods have the template and are available.
@@ -174,21 +172,11 @@ func (v *view) finished() (n int) {
 }
 
 // partition returns how many pods are left as they are.
-func (v *view) partition() int { return scaled(v.policy.Spec.Partition, len(v.pods), true, 0) }
+func (v *view) partition() int { return budget.Scaled(v.policy.Spec.Partition, v.size(), true, 0) }
 
 // limit returns how many pods may be unavailable.
-func (v *view) limit() int { return max(1, scaled(v.policy.Spec.MaxUnavailable, v.size(), false, 1)) }
-
-// scaled returns a number, or a percentage of the total. The CRD refuses values that are neither.
-func scaled(value *intstr.IntOrString, total int, roundUp bool, unset int) int {
-	if value == nil {
-		return unset
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(value, total, roundUp)
-	if err != nil {
-		return unset
-	}
-	return n
+func (v *view) limit() int {
+	return max(1, budget.Scaled(v.policy.Spec.MaxUnavailable, v.size(), false, 1))
 }
 
 // size returns the desired number of pods, or the present number if that is not known.
@@ -202,22 +190,11 @@ func (v *view) budgets() []budget.Pod {
 	return pods
 }
 
-// disruptions returns what PodDisruptionBudgets still allow, or nil if they are ignored. A budget may also select other
-// pods, on which operations may be in progress.
+// disruptions returns what PodDisruptionBudgets still allow, or nil if they are ignored.
 func (v *view) disruptions(observed Observation) *budget.Disruptions {
-	if v.policy.Spec.PodDisruptionBudgetPolicy == v1alpha1.PodDisruptionBudgetIgnore || len(observed.Budgets) == 0 {
+	if v.policy.Spec.PodDisruptionBudgetPolicy == v1alpha1.PodDisruptionBudgetIgnore {
 		return nil
 	}
-	pods := v.budgets()
-	for _, others := range [][]*corev1.Pod{v.ending, observed.Others} {
-		for _, other := range others {
-			if crr.PodEnded(other) {
-				continue
-			}
-			p, _ := budget.Observe(other, v.requests[other.Name], 0, v.now)
-			p.UnderWay = p.UnderWay || observed.Begun != nil && observed.Begun(other.UID)
-			pods = append(pods, p)
-		}
-	}
-	return budget.NewDisruptions(observed.Budgets, pods)
+	beside := budget.Beside{Budgets: observed.Budgets, Pods: slices.Concat(v.ending, observed.Others), Requests: v.requests, Begun: observed.Begun}
+	return beside.Disruptions(v.budgets(), v.now)
 }

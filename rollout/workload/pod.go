@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -77,7 +78,7 @@ func (v *view) observe(observed Observation) {
 }
 
 func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
-	minReady := valueOr(v.policy.Spec.MinReadySeconds, v.workload.MinReadySeconds)
+	minReady := ptr.Deref(v.policy.Spec.MinReadySeconds, v.workload.MinReadySeconds)
 	seen, again := budget.Observe(p, v.requests[p.Name], time.Duration(minReady)*time.Second, v.now)
 	return seen, again.Time
 }
@@ -125,7 +126,7 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	if p.budget.Available || p.stage == outdated {
 		return
 	}
-	deadline := recorded.Changed().Add(time.Duration(valueOr(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
+	deadline := recorded.Changed().Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {
 	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
@@ -56,9 +57,9 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Wo
 		return nil, err
 	}
 	w := &Workload{
-		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: valueOr(d.Spec.Replicas, 1),
+		ObjectMeta: d.ObjectMeta, Kind: "Deployment", Template: &d.Spec.Template, Selector: d.Spec.Selector, Replicas: ptr.Deref(d.Spec.Replicas, 1),
 		MinReadySeconds: d.Spec.MinReadySeconds, Observed: d.Status.ObservedGeneration >= d.Generation,
-		Revision: templateHash(&d.Spec.Template), historyLimit: valueOr(d.Spec.RevisionHistoryLimit, 10),
+		Revision: templateHash(&d.Spec.Template), historyLimit: ptr.Deref(d.Spec.RevisionHistoryLimit, 10),
 	}
 	w.hold(d.Spec.Paused)
 	for _, r := range replicaSets {
@@ -88,7 +89,7 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 		return nil, err
 	}
 	w := &Workload{
-		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Selector: s.Spec.Selector, Replicas: valueOr(s.Spec.Replicas, 1),
+		ObjectMeta: s.ObjectMeta, Kind: "StatefulSet", Template: &s.Spec.Template, Selector: s.Spec.Selector, Replicas: ptr.Deref(s.Spec.Replicas, 1),
 		MinReadySeconds: s.Spec.MinReadySeconds, Observed: s.Status.ObservedGeneration >= s.Generation,
 		Revision: s.Status.UpdateRevision, Label: s.Status.UpdateRevision,
 	}
@@ -224,7 +225,7 @@ func (w *Workload) mixed() bool {
 }
 
 func hasPods(r *appsv1.ReplicaSet) bool {
-	return valueOr(r.Spec.Replicas, 1) > 0 || r.Status.Replicas > 0
+	return ptr.Deref(r.Spec.Replicas, 1) > 0 || r.Status.Replicas > 0
 }
 
 // revisionOf returns the revision of a ReplicaSet, as the Deployment's controller counts them.
@@ -252,11 +253,4 @@ func templateHash(t *corev1.PodTemplateSpec) string {
 	hash := fnv.New64a()
 	hash.Write(must.JSON(withoutHash(t)))
 	return strconv.FormatUint(hash.Sum64(), 36)
-}
-
-func valueOr[T any](p *T, or T) T {
-	if p == nil {
-		return or
-	}
-	return *p
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/rollout/budget"
 )
 
 // Strategy says how fast and in which order pods are updated. The zero value updates one pod at a time.
@@ -91,30 +92,20 @@ func (s *Strategy) Selects(pod labels.Set) bool {
 	return !s.Paused && (s.Selector == nil || s.Selector.Matches(pod))
 }
 
-// scaled returns an absolute number, or a percentage of total.
-func scaled(value *intstr.IntOrString, total int, roundUp bool, otherwise int) int {
-	if value == nil {
-		return otherwise
-	}
-	number, err := intstr.GetScaledValueFromIntOrPercent(value, total, roundUp)
-	if err != nil {
-		return otherwise // admission refuses such values
-	}
-	return max(number, 0)
-}
-
 // kept returns how many pods the partition keeps old. A percentage below 100% allows the update of at least one of
 // several pods.
 func (s *Strategy) kept(total int) int {
-	kept := min(scaled(s.Partition, total, true, 0), total)
+	kept := min(budget.Scaled(s.Partition, total, true, 0), total)
 	if s.Partition != nil && s.Partition.Type == intstr.String && s.Partition.StrVal != "100%" && kept == total && total > 1 {
 		return total - 1
 	}
 	return kept
 }
 
-func (s *Strategy) maxUnavailable(total int) int { return scaled(s.MaxUnavailable, total, true, 1) }
+func (s *Strategy) maxUnavailable(total int) int {
+	return budget.Scaled(s.MaxUnavailable, total, true, 1)
+}
 
 func (s *Strategy) workloadMaxUnavailable(total int) int {
-	return max(scaled(s.WorkloadMaxUnavailable, total, false, total-1), 1)
+	return max(budget.Scaled(s.WorkloadMaxUnavailable, total, false, total-1), 1)
 }
