@@ -56,9 +56,9 @@ func (v *view) count() {
 		case p.stage != failed:
 			continue
 		case p.failure.Reason == ReasonRefused:
-			refusals = append(refusals, p.failure)
+			refusals = append(refusals, BoundedFailure(p.failure))
 		default:
-			failures = append(failures, p.failure)
+			failures = append(failures, BoundedFailure(p.failure))
 		}
 		status.FailedPods++
 	}

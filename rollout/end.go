@@ -11,7 +11,6 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/recheck"
-	"github.com/refit-project/refit/internal/result"
 )
 
 // Reasons in status.failures that do not come from a ContainerRecreateRequest.
@@ -114,7 +113,7 @@ func (v *view) message() string {
 func (d *Decision) Refuse(refusals []v1alpha1.PodFailure) {
 	all := slices.Concat(refusals, d.Status.Failures)
 	for i := range refusals {
-		all[i].Message = foreign.Cut(all[i].Message, result.MaxMessage) // messages of webhooks can have any length
+		all[i] = BoundedFailure(all[i]) // messages of webhooks can have any length
 	}
 	d.Status.Failures = all[:min(len(all), MaxFailures)]
 }

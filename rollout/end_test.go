@@ -1,8 +1,10 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,5 +156,21 @@ func TestRolloutEndsOnlyWhenTheLastPodHasBeenReadyForLongEnough(t *testing.T) {
 	f.now = start.Add(20 * time.Second)
 	if f.look(); f.rollout.Status.CompletionTime == nil {
 		t.Error("not ended")
+	}
+}
+
+// The API server refuses a status whose texts are longer than the CRD allows, also in each later write.
+func TestLongMessageOfAPodDoesNotPreventTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.fail("web-0")
+	conditions := f.request("web-0").Status.Conditions
+	for i := range conditions {
+		conditions[i].Message = strings.Repeat("é", 5000)
+	}
+	f.look()
+	if failures := f.rollout.Status.Failures; len(failures) != 1 || len(failures[0].Message) < 500 || len(failures[0].Message) > 1024 || !utf8.ValidString(failures[0].Message) {
+		t.Errorf("%+v", failures)
 	}
 }

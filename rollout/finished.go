@@ -27,7 +27,7 @@ func FinishedAnnotation(name string, status *v1alpha1.RestartRolloutStatus) stri
 }
 
 // finishedBefore returns the record of the end of a rollout that was restored from a backup without its status, or nil. If
-// there is a status, it decides: refit-manager has ended between the write of the record and that of the status.
+// there is a status, it decides: refit-manager has ended after it wrote the record and before it wrote the status.
 func finishedBefore(rollout *v1alpha1.RestartRollout) *v1alpha1.FinishedRecord {
 	value := rollout.Annotations[v1alpha1.AnnotationFinished]
 	if value == "" || len(rollout.Status.Conditions) > 0 {

@@ -24,7 +24,7 @@ type Fields struct {
 }
 
 // NewFields returns the fields that the present template of a workload changes, compared with earlier ones, in addition
-// to those of an update that has not ended. The error is a [plan.RefusedError] if a change cannot be made in place.
+// to the fields of an update that has not ended. The error is a [plan.RefusedError] if a change cannot be made in place.
 func NewFields(template *corev1.PodTemplateSpec, former []*corev1.PodTemplateSpec, unfinished *v1alpha1.TemplateUpdate) (*Fields, error) {
 	f := &Fields{template: template}
 	if unfinished != nil {

@@ -22,6 +22,9 @@ type ReplicaSet struct {
 	Revision string
 }
 
+// maxPrefix limits the part of a ReplicaSet's name that is the name of the Deployment: a name has at most 253 bytes.
+const maxPrefix = 230
+
 // replicaSetLook is how long to wait until the controller of ReplicaSets has observed a template.
 const replicaSetLook = time.Second
 
@@ -96,7 +99,7 @@ func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 	template := withoutHash(&active.Spec.Template)
 	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
-	return &ReplicaSet{Name: w.Name + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[AnnotationRevision]}
+	return &ReplicaSet{Name: w.Name[:min(len(w.Name), maxPrefix)] + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[AnnotationRevision]}
 }
 
 // written returns a ReplicaSet with another template, and its own hash, which is in its selector.

@@ -9,17 +9,12 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/rollout"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// maxFailures limits status.failures.
-const maxFailures = 10
-
-// maxMessage and maxReason limit texts in the status, in bytes.
-const (
-	maxMessage = 1024
-	maxReason  = 256
-)
+// maxMessage limits the message of a condition, in bytes.
+const maxMessage = 1024
 
 // count counts the pods, and sets the conditions Ready and Stalled.
 func (v *view) count() {
@@ -40,10 +35,8 @@ func (v *view) count() {
 		}
 		if p.failure != nil {
 			status.FailedPods++
-			if len(status.Failures) < maxFailures {
-				status.Failures = append(status.Failures, v1alpha1.PodFailure{
-					Pod: p.Name, Reason: foreign.Shorten(p.failure.Reason, maxReason), Message: foreign.Shorten(p.failure.Message, maxMessage),
-				})
+			if len(status.Failures) < rollout.MaxFailures {
+				status.Failures = append(status.Failures, rollout.BoundedFailure(*p.failure))
 			}
 		}
 	}

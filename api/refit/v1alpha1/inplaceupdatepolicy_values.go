@@ -77,8 +77,8 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// Reasons of the conditions of InPlaceUpdatePolicy, with those of RestartRollout: ReasonPaused, ReasonPartition,
-// ReasonBudget, ReasonDisruptionBudget, ReasonNoProgress, ReasonPodsFailed, ReasonTargetNotFound.
+// Reasons of the conditions of InPlaceUpdatePolicy. It shares these with RestartRollout: ReasonPaused, ReasonPartition,
+// ReasonBudget, ReasonDisruptionBudget, ReasonNoProgress, ReasonPodsFailed, ReasonTargetNotFound, ReasonTargetNotReadable.
 const (
 	ReasonUpdating  = "Updating"
 	ReasonStep      = "Step"

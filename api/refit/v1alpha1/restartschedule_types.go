@@ -86,7 +86,7 @@ type RestartScheduleSpec struct {
 
 // RestartRolloutTemplate is the template for the RestartRollouts of a schedule.
 type RestartRolloutTemplate struct {
-	// Metadata is added to that of the rollouts. Of the annotations whose keys begin with refit.dev/, only refit.dev/reason is
+	// Metadata is added to the metadata of the rollouts. Of the annotations whose keys begin with refit.dev/, only refit.dev/reason is
 	// used.
 	// +optional
 	Metadata RolloutTemplateMeta `json:"metadata,omitzero"`
