@@ -65,16 +65,22 @@ func TestRulesOfRestartRollouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if !strings.Contains(validRollout, tc.old) {
-				t.Fatalf("no %q in the valid object", tc.old)
-			}
-			var old map[string]any
-			if tc.update {
-				old = decode(t, validRollout)
-			}
-			refused(t, compiled.validate(t, decode(t, strings.Replace(validRollout, tc.old, tc.to, 1)), old), tc.want...)
+			edited(t, compiled, validRollout, tc.old, tc.to, tc.update, tc.want)
 		})
 	}
+}
+
+// edited validates a valid object of which a part is replaced. With update, the valid object is the one before.
+func edited(t *testing.T, compiled rules, valid, old, to string, update bool, want []string) {
+	t.Helper()
+	if !strings.Contains(valid, old) {
+		t.Fatalf("no %q in the valid object", old)
+	}
+	var before map[string]any
+	if update {
+		before = decode(t, valid)
+	}
+	refused(t, compiled.validate(t, decode(t, strings.Replace(valid, old, to, 1)), before), want...)
 }
 
 // A default that only programs know changes the meaning of stored objects when it changes.
