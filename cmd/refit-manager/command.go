@@ -18,6 +18,7 @@ while no manager runs.
 
 RestartRollouts restart the pods of a workload in place, a few pods at a time, by ContainerRecreateRequests that it creates.
 RestartSchedules, and workloads that ask to be restarted when a ConfigMap or Secret has changed, have it create RestartRollouts.
+InPlaceUpdatePolicies have the pods of a workload follow its template in place, a few pods at a time.
 It serves the webhooks of SidecarSets: it admits them, and injects their containers into pods that are created. It updates
 those containers in running pods, in place.
 
