@@ -36,6 +36,7 @@ func TestRulesOfInPlaceUpdatePolicies(t *testing.T) {
 		"more than 16 steps":          {old: steps, to: "steps: [" + strings.Repeat("{pods: 1},", 17) + "]", want: []string{"spec.steps"}},
 		"maxUnavailable 0":            {old: "maxUnavailable: 1", to: "maxUnavailable: 0", want: []string{"spec.maxUnavailable"}},
 		"an unknown failurePolicy":    {old: "maxUnavailable: 1", to: "failurePolicy: Stop", want: []string{"spec.failurePolicy"}},
+		"an unknown prePullPolicy":    {old: "maxUnavailable: 1", to: "prePullPolicy: Sometimes", want: []string{"spec.prePullPolicy"}},
 		"an unknown podUpdatePolicy":  {old: "maxUnavailable: 1", to: "podUpdatePolicy: ReCreate", want: []string{"spec.podUpdatePolicy"}},
 		"a promotion without a step":  {old: "maxUnavailable: 1", to: "promoted: {revision: a}", want: []string{"spec.promoted.step", "Required"}},
 		"pace changed":                {old: "maxUnavailable: 1", to: "maxUnavailable: 25%, paused: true", update: true},

@@ -165,20 +165,3 @@ func TestDeletedPolicyCompletesWhatIsPossible(t *testing.T) {
 		}
 	}
 }
-
-// Kubelet does not restart a container for its environment, so such a change is not made in place.
-func TestEnvironmentFromChangedLabelsIsNotInPlace(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "StatefulSet", 2)
-	w.edit(func(t *corev1.PodTemplateSpec) {
-		from := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['track']"}}
-		t.Spec.Containers[0].Env, t.Labels["track"] = []corev1.EnvVar{{Name: "TRACK", ValueFrom: from}}, "stable"
-	})
-	w.rounds(10)
-	w.created, w.policy.Spec.PodUpdatePolicy = 0, v1alpha1.PodUpdateInPlaceOnly
-	w.edit(func(t *corev1.PodTemplateSpec) { t.Labels["track"] = "canary" })
-	w.rounds(10)
-	if w.progressing() != "False NotInPlace" || w.created > 0 {
-		t.Errorf("%s, %d pods created", w.progressing(), w.created)
-	}
-}
