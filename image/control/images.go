@@ -73,12 +73,10 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("set up NodeImages: %w", err)
 	}
-	options := cfg.options()
-	options.MaxConcurrentReconciles *= jobsPerWorker
 	err = ctrl.NewControllerManagedBy(mgr).Named("imagepulljob").For(&v1beta1.ImagePullJob{}).
 		Watches(&v1beta1.NodeImage{}, a.jobsOfNode()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(a.jobsOfPod)).
-		WithOptions(options).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
+		WithOptions(cfg.options()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
 	if err != nil {
 		return fmt.Errorf("set up ImagePullJobs: %w", err)
 	}
@@ -97,10 +95,6 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	}
 	return nil
 }
-
-// jobsPerWorker is how many ImagePullJobs are reconciled for each worker: jobs that begin wait for a write of a NodeImage, which is
-// made once for all that wait. With more of them there are fewer writes, and other jobs wait less for a worker.
-const jobsPerWorker = 4
 
 // options returns the options of a controller. With its rate limiter, retries happen soon after an outage of the API
 // server has ended, and namespaces have separate retry rates. The default of controller-runtime waits up to 1,000 s.
