@@ -61,7 +61,7 @@ func TestInPlaceUpdatePoliciesAreStoredWithTheirDefaults(t *testing.T) {
 	object := decode(t, "{spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}")
 	defaulting.Default(object, compiled.structural)
 	want := decode(t, `{spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxUnavailable: 1, progressDeadlineSeconds: 600,
-		podDisruptionBudgetPolicy: Respect, podUpdatePolicy: InPlaceIfPossible, podOrder: Default, failurePolicy: Pause, holdPolicy: WhileUpdating,
+		podDisruptionBudgetPolicy: Respect, podUpdatePolicy: InPlaceIfPossible, podOrder: Default, prePullPolicy: Always, failurePolicy: Pause, holdPolicy: WhileUpdating,
 		deletionPolicy: Finish}}`)
 	if diff := cmp.Diff(want, object); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
