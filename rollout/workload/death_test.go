@@ -49,6 +49,14 @@ func TestUpdateSurvivesADeathBeforeAnyWrite(t *testing.T) {
 			restarts int
 		}{
 			"update": {func(w *world) { w.edit(image("app:2")); w.rounds(40) }, "app:2", 1},
+			"update with pulls": {func(w *world) {
+				w.pulling()
+				w.edit(image("app:2"))
+				w.rounds(50)
+				if len(w.registry.unpulled) > 0 {
+					w.t.Errorf("started without a pull: %v", w.registry.unpulled)
+				}
+			}, "app:2", 1},
 			"undo": {func(w *world) {
 				w.policy.Spec.FailurePolicy = v1alpha1.UpdateFailureUndo
 				w.bad["app:2"] = true
