@@ -56,7 +56,7 @@ func (v *view) restore() {
 	if !v.undone() || status.UpdateRevision == w.Revision || v.leaving() || !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
 		return
 	}
-	if former := w.at(status.UpdateRevision); former != nil && !(w.Kind == "Deployment" && w.mixed()) {
+	if former := w.at(status.UpdateRevision); former != nil && !w.mixed() {
 		v.workload, v.restored = former, true
 	}
 }
