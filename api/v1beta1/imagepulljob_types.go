@@ -195,3 +195,6 @@ const (
 	// ConditionPullFailed is True when the job has ended and a node does not have the image.
 	ConditionPullFailed = "Failed"
 )
+
+// ReasonPullDeadlineExceeded is the reason of the condition Failed at the deadline of a job.
+const ReasonPullDeadlineExceeded = "DeadlineExceeded"

@@ -36,6 +36,7 @@ func TestRulesOfInPlaceUpdatePolicies(t *testing.T) {
 		"more than 16 steps":          {old: steps, to: "steps: [" + strings.Repeat("{pods: 1},", 17) + "]", want: []string{"spec.steps"}},
 		"maxUnavailable 0":            {old: "maxUnavailable: 1", to: "maxUnavailable: 0", want: []string{"spec.maxUnavailable"}},
 		"an unknown failurePolicy":    {old: "maxUnavailable: 1", to: "failurePolicy: Stop", want: []string{"spec.failurePolicy"}},
+		"an unknown prePullPolicy":    {old: "maxUnavailable: 1", to: "prePullPolicy: Sometimes", want: []string{"spec.prePullPolicy"}},
 		"an unknown podUpdatePolicy":  {old: "maxUnavailable: 1", to: "podUpdatePolicy: ReCreate", want: []string{"spec.podUpdatePolicy"}},
 		"a promotion without a step":  {old: "maxUnavailable: 1", to: "promoted: {revision: a}", want: []string{"spec.promoted.step", "Required"}},
 		"pace changed":                {old: "maxUnavailable: 1", to: "maxUnavailable: 25%, paused: true", update: true},
@@ -60,7 +61,7 @@ func TestInPlaceUpdatePoliciesAreStoredWithTheirDefaults(t *testing.T) {
 	object := decode(t, "{spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}")
 	defaulting.Default(object, compiled.structural)
 	want := decode(t, `{spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxUnavailable: 1, progressDeadlineSeconds: 600,
-		podDisruptionBudgetPolicy: Respect, podUpdatePolicy: InPlaceIfPossible, podOrder: Default, failurePolicy: Pause, holdPolicy: WhileUpdating,
+		podDisruptionBudgetPolicy: Respect, podUpdatePolicy: InPlaceIfPossible, podOrder: Default, prePullPolicy: Always, failurePolicy: Pause, holdPolicy: WhileUpdating,
 		deletionPolicy: Finish}}`)
 	if diff := cmp.Diff(want, object); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

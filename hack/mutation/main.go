@@ -25,7 +25,7 @@ var packages = []string{
 	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/workload", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
 	"sidecarmode", "plugin/config", "probe/endpoint", "probe/inpod/httpprobe", "plugin", "probe/inpod", "internal/process", "plugin/selftest", "sidecarmode/server",
 	"hotupdate/inpod", "hotupdate/inpod/download", "hotupdate/inpod/httpapi", "hotupdate/inpod/metrics", "hotupdate/inpod/record", "hotupdate/inpod/steps", "hotupdate/inpod/trigger",
-	"crr/control", "internal/conflict", "rollout/control", "rollout/control/configchange", "rollout/control/workload", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
+	"crr/control", "internal/conflict", "internal/prepull", "rollout/control", "rollout/control/configchange", "rollout/control/deleted", "rollout/control/workload", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
 	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "internal/fair", "internal/fair/control",
@@ -38,7 +38,7 @@ var testsElsewhere = map[string]string{
 	"probe/node/execprobe": "probe/node", "probe/node/probespec": "probe/node", "probe/node/probestatus": "probe/node",
 	"probe/control/compiled": "probe/control", "probe/control/marks": "probe/control",
 	"image/control/nodewrite": "image/control", "image/control/secretcopy": "image/control", "probe/podprobe/share": "probe/podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
-	"sidecarset/control/beside": "sidecarset/control", "probe/transport": "probe", "sidecarset/podrules": "sidecarset/admission",
+	"internal/prepull": "sidecarset/control/prepull", "sidecarset/control/beside": "sidecarset/control", "probe/transport": "probe", "sidecarset/podrules": "sidecarset/admission",
 	"hotupdate/inpod/download": "hotupdate/inpod", "hotupdate/inpod/httpapi": "hotupdate/inpod", "hotupdate/inpod/metrics": "hotupdate/inpod", "hotupdate/inpod/record": "hotupdate/inpod", "hotupdate/inpod/steps": "hotupdate/inpod", "hotupdate/inpod/trigger": "hotupdate/inpod", "probe/endpoint": "probe/inpod/httpprobe",
 }
 

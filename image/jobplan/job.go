@@ -32,7 +32,7 @@ const unresponsive = 10 * time.Minute
 const (
 	ReasonPulled           = "Pulled"
 	ReasonPullFailed       = "PullFailed"
-	ReasonDeadlineExceeded = "DeadlineExceeded"
+	ReasonDeadlineExceeded = v1beta1.ReasonPullDeadlineExceeded
 	ReasonInvalidImage     = "InvalidImage"
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/internal/kube"
-	"github.com/refit-project/refit/internal/must"
 )
 
 // API is the access to the cluster that an update needs.
@@ -61,29 +59,16 @@ func (c Cluster) May(ctx context.Context, namespace string, right Right) (bool, 
 	})
 }
 
-// restartLimit limits a restart, and is how long its request is kept after its end, in seconds.
-const restartLimit = 300
-
 // errRestart means that a ContainerRecreateRequest has ended without a restart.
 var errRestart = errors.New("the restart failed")
 
-// Restart creates a ContainerRecreateRequest. Its name is derived from the instance, so that no instance is restarted
-// twice, and the request is refused as a conflict if the instance has been replaced meanwhile. The daemon of the node
-// carries it out.
+// Restart creates a ContainerRecreateRequest, see [inplace.RestartRequest].
 func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.Instance) error {
 	requests, err := c.Requests(ctx)
 	if err != nil {
 		return err
 	}
-	request := &v1beta1.ContainerRecreateRequest{}
-	request.Namespace, request.Name = pod.Namespace, restartName(pod, instance)
-	request.Annotations = map[string]string{v1beta1.AnnotationExpectedInstances: string(must.JSON(map[string]string{instance.Container: instance.ContainerID}))}
-	request.Spec = v1beta1.ContainerRecreateRequestSpec{
-		PodName:                 pod.Name,
-		Containers:              []v1beta1.ContainerRecreateRequestContainer{{Name: instance.Container}},
-		ActiveDeadlineSeconds:   new(int64(restartLimit)),
-		TTLSecondsAfterFinished: new(int32(restartLimit)),
-	}
+	request := inplace.RestartRequest(pod.Name, pod, instance)
 	err = requests.Create(ctx, request)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -99,11 +84,4 @@ func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.
 		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", errRestart, existing.Name, outcome.Reason, outcome.Message)
 	}
 	return nil
-}
-
-func restartName(pod *corev1.Pod, instance inplace.Instance) string {
-	hash := fnv.New64a()
-	fmt.Fprint(hash, pod.UID, instance.Container, instance.ContainerID)
-	const longest = 200 // a name may have 253
-	return fmt.Sprintf("%s-%x", pod.Name[:min(len(pod.Name), longest)], hash.Sum64())
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -55,35 +54,6 @@ func TestARolloutThatIsBeingDeletedRestartsNothing(t *testing.T) {
 	a := newAPIServer(t, deployment(), podOf("web-abc", 0), leaving)
 	if a.settle(); len(a.pods()) != 0 {
 		t.Errorf("%v", a.pods())
-	}
-}
-
-// The remaining time of its stop is counted from its deletion, not from when the manager noticed it.
-func TestARequestThatWasDeletedLongAgoIsForgottenSooner(t *testing.T) {
-	t.Parallel()
-	request := requestFor("web-abc-1")
-	request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app"}}
-	request.DeletionTimestamp = &metav1.Time{Time: noon.Add(-10 * time.Minute)}
-	for after, kept := range map[time.Duration]int{5 * time.Minute: 1, 6 * time.Minute: 0} {
-		var d deleted
-		d.note(request, noon)
-		if got := d.of("shop", noon.Add(after)); len(got) != kept {
-			t.Errorf("%d are kept %s later", len(got), after)
-		}
-	}
-}
-
-func TestOfManyDeletedRequestsTheLastAreKept(t *testing.T) {
-	t.Parallel()
-	var d deleted
-	for i := range maxDeleted + 2 {
-		request := requestFor(strconv.Itoa(i))
-		request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app"}}
-		d.note(request, noon)
-	}
-	got := d.of("shop", noon)
-	if first, last := got[0].Spec.PodName, got[len(got)-1].Spec.PodName; first != "2" || last != strconv.Itoa(maxDeleted+1) {
-		t.Errorf("%s to %s", first, last)
 	}
 }
 

@@ -226,23 +226,6 @@ func TestAScheduleIsWrittenOnlyWhenSomethingHasChanged(t *testing.T) {
 	}
 }
 
-// It may be the last event of a rollout that waits for the container to be stopped.
-func TestADeletedRequestIsKeptForAsLongAsItsStopMayTake(t *testing.T) {
-	t.Parallel()
-	request := requestFor("web-abc-1")
-	request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app"}}
-	for after, kept := range map[time.Duration]int{keepDeleted: 1, keepDeleted + time.Second: 0} {
-		var d deleted
-		d.note(request, noon)
-		if got := d.of("bank", noon); len(got) != 0 {
-			t.Errorf("%d of another namespace", len(got))
-		}
-		if got := d.of("shop", noon.Add(after)); len(got) != kept {
-			t.Errorf("%d are kept after %s", len(got), after)
-		}
-	}
-}
-
 func TestRolloutsAreReconciledForPodsThatAreNewOrGone(t *testing.T) {
 	t.Parallel()
 	before, after := podOf("web-abc", 0), podOf("web-abc", 0)

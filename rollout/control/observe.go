@@ -182,12 +182,12 @@ func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v
 	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 	}
-	return append(r.deleted.of(namespace, r.Clock()), pointers(list.Items)...), nil
+	return append(r.deleted.Of(namespace, r.Clock()), pointers(list.Items)...), nil
 }
 
 // liveRequests is like cachedRequests, but reads from the API server.
 func (r *reconciler) liveRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
-	all := r.deleted.of(namespace, r.Clock())
+	all := r.deleted.Of(namespace, r.Clock())
 	for next := ""; ; {
 		var page v1beta1.ContainerRecreateRequestList
 		if err := r.live.List(ctx, &page, client.InNamespace(namespace), client.Limit(requestPage), client.Continue(next)); err != nil {

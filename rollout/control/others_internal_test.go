@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/rollout/control/deleted"
 )
 
 func requestFor(pod string) *v1beta1.ContainerRecreateRequest {
@@ -65,7 +66,7 @@ func TestARequestThatWasDeletedDuringItsStopCountsAgainstTheBudget(t *testing.T)
 	a := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object())
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
-	events := requestEvents{EventHandler: handler.EnqueueRequestsFromMapFunc(a.reconciler.active), reconciler: a.reconciler}
+	events := deleted.Events{EventHandler: handler.EnqueueRequestsFromMapFunc(a.reconciler.active), Requests: &a.reconciler.deleted, Clock: a.reconciler.Clock}
 	events.Delete(t.Context(), event.DeleteEvent{Object: request}, queue)
 	if queue.Len() != 1 {
 		t.Errorf("%d rollouts look again", queue.Len())
@@ -75,7 +76,7 @@ func TestARequestThatWasDeletedDuringItsStopCountsAgainstTheBudget(t *testing.T)
 			t.Errorf("pod %s is restarted while the other one is being stopped", pod)
 		}
 	}
-	a.now = a.now.Add(keepDeleted + time.Second)
+	a.now = a.now.Add(deleted.Keep + time.Second)
 	if pods := a.started(); !cmp.Equal(pods, []string{"web-abc-0"}) {
 		t.Errorf("%v", pods)
 	}
@@ -90,34 +91,11 @@ func TestARequestThatEndedAndWasDeletedDuringItsStopCountsAgainstTheBudget(t *te
 	}}
 	crr.Complete(&request.Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, noon.Add(-time.Second))
 	a := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object())
-	a.reconciler.deleted.note(request, noon)
+	a.reconciler.deleted.Note(request, noon)
 	for _, pod := range a.started() {
 		if pod != "web-abc-1" {
 			t.Errorf("pod %s is restarted while the other one is being stopped", pod)
 		}
-	}
-}
-
-func TestDeletedRequestsThatAreKeptAreBounded(t *testing.T) {
-	t.Parallel()
-	var kept deleted
-	kept.note(requestFor("untouched"), noon)
-	ended := requestFor("ended")
-	ended.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app"}}
-	crr.Complete(&ended.Status, crr.Outcome{}, 1, noon.Add(-time.Hour))
-	kept.note(ended, noon)
-	if got := kept.of("shop", noon); len(got) != 0 {
-		t.Errorf("%d are kept that stop nothing", len(got))
-	}
-	ended.Status.CompletionTime = nil
-	for range maxDeleted + 5 {
-		kept.note(ended, noon)
-	}
-	if got := kept.of("shop", noon); len(got) != maxDeleted {
-		t.Errorf("%d are kept", len(got))
-	}
-	if got := kept.of("bank", noon); len(got) != 0 {
-		t.Errorf("%d of another namespace", len(got))
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/rollout"
+	"github.com/refit-project/refit/rollout/control/deleted"
 )
 
 // A rollout that restarts thousands of pods at once creates this many requests, each of which the webhook reviews, and
@@ -75,7 +76,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	r := &reconciler{Config: cfg, client: mgr.GetClient(), live: mgr.GetAPIReader(), ended: ended}
 	return ctrl.NewControllerManagedBy(mgr).Named("restartrollout").
 		For(&v1alpha1.RestartRollout{}).
-		Watches(&v1beta1.ContainerRecreateRequest{}, requestEvents{EventHandler: handler.EnqueueRequestsFromMapFunc(r.active), reconciler: r}).
+		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: handler.EnqueueRequestsFromMapFunc(r.active), Requests: &r.deleted, Clock: cfg.Clock}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.active), builder.WithPredicates(podChanged())).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(r.active)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue}).
@@ -110,7 +111,7 @@ type reconciler struct {
 	live   client.Reader // reads from the API server
 	ended  *prometheus.CounterVec
 	// deleted holds requests that were deleted while their containers may still have been stopping.
-	deleted deleted
+	deleted deleted.Requests
 }
 
 // active returns the unfinished rollouts of a namespace.

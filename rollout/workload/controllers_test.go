@@ -168,10 +168,8 @@ func (w *world) container(pod *corev1.Pod, c *corev1.Container) (ready bool) {
 	}
 	crashes := w.bad[c.Image]
 	if status.Image != c.Image {
-		w.version++
-		w.restarts[pod.Name]++
-		status.Image, status.ImageID, status.ContainerID, status.Ready = c.Image, "id of "+c.Image, fmt.Sprintf("containerd://%d", w.version), false
-		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}
+		status.Image, status.ImageID = c.Image, "id of "+c.Image
+		w.start(pod, status)
 		return false
 	}
 	if crashes {

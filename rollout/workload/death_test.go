@@ -49,6 +49,14 @@ func TestUpdateSurvivesADeathBeforeAnyWrite(t *testing.T) {
 			restarts int
 		}{
 			"update": {func(w *world) { w.edit(image("app:2")); w.rounds(40) }, "app:2", 1},
+			"update with pulls": {func(w *world) {
+				w.pulling()
+				w.edit(image("app:2"))
+				w.rounds(50)
+				if len(w.registry.unpulled) > 0 {
+					w.t.Errorf("started without a pull: %v", w.registry.unpulled)
+				}
+			}, "app:2", 1},
 			"undo": {func(w *world) {
 				w.policy.Spec.FailurePolicy = v1alpha1.UpdateFailureUndo
 				w.bad["app:2"] = true
@@ -163,22 +171,5 @@ func TestDeletedPolicyCompletesWhatIsPossible(t *testing.T) {
 				t.Errorf("%s, %s: finalizer %t, labels %v, %d pods created", kind, name, w.last.Finalizer, w.meta().Labels, w.created)
 			}
 		}
-	}
-}
-
-// Kubelet does not restart a container for its environment, so such a change is not made in place.
-func TestEnvironmentFromChangedLabelsIsNotInPlace(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "StatefulSet", 2)
-	w.edit(func(t *corev1.PodTemplateSpec) {
-		from := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['track']"}}
-		t.Spec.Containers[0].Env, t.Labels["track"] = []corev1.EnvVar{{Name: "TRACK", ValueFrom: from}}, "stable"
-	})
-	w.rounds(10)
-	w.created, w.policy.Spec.PodUpdatePolicy = 0, v1alpha1.PodUpdateInPlaceOnly
-	w.edit(func(t *corev1.PodTemplateSpec) { t.Labels["track"] = "canary" })
-	w.rounds(10)
-	if w.progressing() != "False NotInPlace" || w.created > 0 {
-		t.Errorf("%s, %d pods created", w.progressing(), w.created)
 	}
 }

@@ -2,10 +2,8 @@ package workload
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,12 +39,6 @@ func NewFields(template *corev1.PodTemplateSpec, former []*corev1.PodTemplateSpe
 			return nil, &plan.RefusedError{Refusals: []plan.Refusal{{
 				Field: "metadata.annotations[" + annotationRestartedAt + "]", Reason: plan.ReasonImmutableField,
 				Why: "kubectl rollout restart asks for new pods", Instead: "restart containers in place: kubectl refit restart",
-			}}}
-		}
-		if i := slices.IndexFunc(update.Stages, func(s plan.Stage) bool { return s.Kind == plan.StageRestart }); i >= 0 {
-			return nil, &plan.RefusedError{Refusals: []plan.Refusal{{
-				Field: "metadata", Reason: plan.ReasonImmutableField,
-				Why: fmt.Sprintf("the environment of containers %s depends on what changes", strings.Join(update.Stages[i].Containers(), ", ")),
 			}}}
 		}
 		f.add(&update.Changes)

@@ -32,10 +32,12 @@ const replicaSetLook = time.Second
 // then the ReplicaSet with the pods the new template; pods that were created meanwhile are updated before the release.
 func (v *view) finish() {
 	w, status := v.workload, &v.decision.Status
-	if w.Kind == "Deployment" && !v.finishReplicaSets() {
+	if !v.restored && w.Kind == "Deployment" && !v.finishReplicaSets() {
 		return
 	}
 	switch {
+	case v.restored: // it stays held, since its own template is another one
+		status.Update, status.Step, status.StepTime = nil, nil, nil
 	case w.Held:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; the workload is released")
 		v.act(Action{Kind: ActionRelease})
@@ -116,6 +118,8 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	w := v.workload
 	message := fmt.Sprintf("not possible in place: %s", refused.Refusals[0].String())
 	switch {
+	case v.restored: // the release would let the controller of the workload replace the pods by failed ones
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
 	case w.Held && v.leave():

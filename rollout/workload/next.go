@@ -29,6 +29,8 @@ type Observation struct {
 	Others []*corev1.Pod
 	// Requests are the ContainerRecreateRequests of the namespace.
 	Requests []*v1beta1.ContainerRecreateRequest
+	// Pulls has the pulls of images before the update.
+	Pulls Pulls
 	// Budgets are the PodDisruptionBudgets of the namespace.
 	Budgets []*policyv1.PodDisruptionBudget
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
@@ -44,6 +46,8 @@ type Decision struct {
 	Actions []Action
 	// Fields make the updates of pods; nil if nothing is updated.
 	Fields *Fields
+	// NotPulled says why pods are updated although images were not pulled on all nodes before; empty if they were.
+	NotPulled string
 	// Finalizer says whether the policy has to have [v1alpha1.FinalizerInPlaceUpdate].
 	Finalizer bool
 	// Again is when to call Next again.
@@ -58,6 +62,7 @@ const (
 	ActionUpdate      ActionKind = "Update"      // begin the update of Pod, with Fields.Update and inplace.Start
 	ActionContinue    ActionKind = "Continue"    // continue the update of Pod, with inplace.Next
 	ActionWithdraw    ActionKind = "Withdraw"    // take back what an earlier update of Pod has not written, with Withdraw
+	ActionPull        ActionKind = "Pull"        // create Job, which pulls an image
 	ActionLabel       ActionKind = "Label"       // set the label controller-revision-hash of Pod to Label
 	ActionEvict       ActionKind = "Evict"       // evict Pod, whose controller replaces it
 	ActionKeepHistory ActionKind = "KeepHistory" // create ReplicaSet, or write its template if it exists
@@ -71,6 +76,7 @@ type Action struct {
 	Kind       ActionKind
 	Pod        *corev1.Pod
 	Label      string
+	Job        *v1beta1.ImagePullJob
 	ReplicaSet *ReplicaSet
 	Template   *corev1.PodTemplateSpec
 }
@@ -98,7 +104,7 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	}
 	v.decision.Status.ObservedTargetGeneration = v.workload.Generation
 	v.revise()
-	if refused := v.compare(observed.Pods); refused != nil {
+	if refused := v.compare(observed); refused != nil {
 		v.observe(observed)
 		v.notInPlace(observed, refused)
 		v.count()
@@ -119,15 +125,19 @@ type view struct {
 	pods     []*pod        // that are not being deleted, in order
 	ending   []*corev1.Pod // that are being deleted
 	requests map[string][]*v1beta1.ContainerRecreateRequest
+	revised  bool // the template is another one than before
+	// restored says that the pods get the former template, although the workload has one that failed and was undone.
+	restored bool
 	decision Decision
 }
 
 // revise records the revision of the present template. Steps begin again with another one.
 func (v *view) revise() {
 	status := &v.decision.Status
-	if status.UpdateRevision == v.workload.Revision {
+	if v.restore(); status.UpdateRevision == v.workload.Revision {
 		return
 	}
+	v.revised = true
 	status.UpdateRevision, status.Step, status.StepTime = v.workload.Revision, nil, nil
 	if status.UndoneRevision != "" && status.UndoneRevision != v.workload.Revision && status.Update == nil {
 		status.UndoneRevision = ""
@@ -135,8 +145,12 @@ func (v *view) revise() {
 }
 
 // compare determines the fields that have changed. It returns why they cannot be changed in place, or nil.
-func (v *view) compare(pods []*corev1.Pod) *plan.RefusedError {
-	fields, err := NewFields(v.workload.Template, v.workload.former(pods), v.policy.Status.Update)
+func (v *view) compare(observed Observation) *plan.RefusedError {
+	former := v.workload.former(observed.Pods)
+	if v.restored {
+		former = append(former, observed.Workload.Template)
+	}
+	fields, err := NewFields(v.workload.Template, former, v.policy.Status.Update)
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) {
 		return refused
 	}
@@ -148,6 +162,8 @@ func (v *view) compare(pods []*corev1.Pod) *plan.RefusedError {
 func (v *view) proceed(observed Observation) {
 	w := v.workload
 	switch {
+	case v.restored:
+		v.putBack(observed)
 	case v.fields.none():
 		v.finish()
 	case w.Kind == "Deployment" && w.mixed():
@@ -160,7 +176,7 @@ func (v *view) proceed(observed Observation) {
 		v.notHeld()
 	case w.Held && v.leave():
 	case v.undone() && (v.decision.Status.Update != nil || v.leaving()):
-		v.undo() // again, if the former template was not written, or the failed one was applied again
+		v.undo("this template has failed before") // again, if the former template was not written
 	case v.undone():
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; change it to try again")
 	default:
@@ -180,7 +196,7 @@ func (v *view) leave() bool {
 		return true
 	case v1alpha1.UpdateDeletionUndo:
 		if v.decision.Status.UndoneRevision == "" || v.undone() {
-			v.undo()
+			v.undo("the policy is deleted")
 			return true
 		}
 	}

@@ -3,7 +3,6 @@ package workload
 import (
 	"math"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -77,40 +76,6 @@ func (v *view) failures() (n int) {
 		}
 	}
 	return n
-}
-
-// undone reports whether the present template has failed before and was undone.
-func (v *view) undone() bool {
-	return v.decision.Status.UndoneRevision == v.workload.Revision && v.workload.Revision != ""
-}
-
-// undo writes the former template to the workload. The updated pods go back like in any other update.
-func (v *view) undo() {
-	template := v.formerTemplate()
-	if template == nil {
-		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, "pods have failed, and there is no former template to go back to")
-		return
-	}
-	v.decision.Status.UndoneRevision = v.workload.Revision
-	v.act(Action{Kind: ActionUndo, Template: template})
-	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUndone, "pods have failed: the former template is written to the workload")
-}
-
-// formerTemplate returns the template of the ReplicaSet with the pods, or the one of the revision that most pods have
-// that were not updated; nil if there is none.
-func (v *view) formerTemplate() *corev1.PodTemplateSpec {
-	var pods []*corev1.Pod
-	for _, p := range v.pods {
-		if p.stage == outdated || !p.labelled {
-			pods = append(pods, p.Pod)
-		}
-	}
-	templates := v.workload.former(pods)
-	if len(templates) == 0 {
-		return nil
-	}
-	template := withoutHash(templates[0])
-	return template
 }
 
 // refuse says why nothing is done for the policy.

@@ -46,6 +46,8 @@ type Workload struct {
 	ReplicaSets []*appsv1.ReplicaSet
 	// revisions are the templates of a StatefulSet or DaemonSet, by the value of the label controller-revision-hash.
 	revisions map[string]*corev1.PodTemplateSpec
+	// names are the names of these ControllerRevisions.
+	names map[string]string
 	// historyLimit is the revisionHistoryLimit of a Deployment.
 	historyLimit int32
 }
@@ -144,7 +146,7 @@ func (w *Workload) hold(held bool) {
 
 // readRevisions reads the templates of ControllerRevisions: strategic merge patches that replace spec.template.
 func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.ControllerRevision, label func(*appsv1.ControllerRevision) string) error {
-	w.revisions = map[string]*corev1.PodTemplateSpec{}
+	w.revisions, w.names = map[string]*corev1.PodTemplateSpec{}, map[string]string{}
 	for _, r := range revisions {
 		if !metav1.IsControlledBy(r, owner) {
 			continue
@@ -160,7 +162,7 @@ func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.Contro
 		if err := readable(r.Name, &data.Spec.Template); err != nil {
 			return err
 		}
-		w.revisions[label(r)] = &data.Spec.Template
+		w.revisions[label(r)], w.names[label(r)] = &data.Spec.Template, r.Name
 	}
 	return nil
 }
@@ -190,6 +192,22 @@ func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
 		}
 	}
 	return templates
+}
+
+// at returns the workload with the template of an earlier revision; nil if it is not known any more.
+func (w *Workload) at(revision string) *Workload {
+	former := *w
+	if active := w.active(); w.Kind == "Deployment" && active != nil && templateHash(&active.Spec.Template) == revision {
+		former.Template, former.Revision = withoutHash(&active.Spec.Template), revision
+		return &former
+	}
+	for label, name := range w.names {
+		if name == revision {
+			former.Template, former.Revision, former.Label = w.revisions[label], name, label
+			return &former
+		}
+	}
+	return nil
 }
 
 // created reports whether a pod was created from the present template, or has the label of its revision.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,12 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/workload"
 )
@@ -44,6 +40,9 @@ type world struct {
 	writes      int // of Refit
 	dieAt       int // the process dies instead of this write
 	last        workload.Decision
+	registry    registry
+	requests    []*v1beta1.ContainerRecreateRequest
+	tracks      map[string]string // the label track when a container was started, by its ID
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -55,7 +54,7 @@ func template(image string) corev1.PodTemplateSpec {
 
 func newWorld(t *testing.T, kind string, pods int32) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pods: map[string]*corev1.Pod{}, bad: map[string]bool{}, restarts: map[string]int{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pods: map[string]*corev1.Pod{}, bad: map[string]bool{}, restarts: map[string]int{}, tracks: map[string]string{}}
 	w.policy = &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1}}
 	w.policy.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: kind, Name: "web"}
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "workload", Generation: 1, Labels: map[string]string{}}
@@ -143,7 +142,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods}, w.now)
+	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls()}, w.now)
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}
@@ -160,27 +159,11 @@ func (w *world) act(a *workload.Action) {
 	w.t.Helper()
 	switch a.Kind {
 	case workload.ActionUpdate:
-		options := plan.Options{Revision: w.last.Status.UpdateRevision, ImagesPresent: true}
-		if drain := w.policy.Spec.DrainSeconds; drain != nil {
-			options.DrainSeconds = *drain
-		}
-		update, err := w.last.Fields.Update(a.Pod, options)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		step, err := inplace.Start(a.Pod, &update, w.now)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.patch(a.Pod, step)
+		w.begin(a.Pod)
 	case workload.ActionContinue:
-		recorded, err := record.Read(a.Pod)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if d := inplace.Next(a.Pod, recorded, nil, w.now); d.Kind == inplace.KindStep {
-			w.patch(a.Pod, d.Step)
-		}
+		w.proceed(a.Pod)
+	case workload.ActionPull:
+		w.registry.add(a.Job, w.now)
 	case workload.ActionWithdraw:
 		w.withdraw(a.Pod)
 	case workload.ActionLabel:
@@ -194,25 +177,6 @@ func (w *world) act(a *workload.Action) {
 	case workload.ActionRelease:
 		w.release()
 	}
-}
-
-func (w *world) patch(pod *corev1.Pod, step *inplace.Step) {
-	w.t.Helper()
-	old, err := json.Marshal(pod)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	merged, err := strategicpatch.StrategicMergePatch(old, step.Patch(), corev1.Pod{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	after := &corev1.Pod{}
-	if err := json.Unmarshal(merged, after); err != nil {
-		w.t.Fatal(err)
-	}
-	w.version++
-	after.ResourceVersion = strconv.Itoa(w.version)
-	w.pods[pod.Name] = after
 }
 
 func (w *world) write(r *workload.ReplicaSet) {
@@ -258,6 +222,7 @@ func (w *world) rounds(n int) {
 	for range n {
 		w.controller()
 		w.kubelet()
+		w.registry.work(w.now)
 		w.look(-1)
 		w.now = w.now.Add(time.Second)
 	}

@@ -106,7 +106,7 @@ func TestABadImageStopsAfterMaxUnavailablePods(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 3,")
 	before := w.ready(3)
-	w.follows(", progressDeadlineSeconds: 15")
+	w.follows(", progressDeadlineSeconds: 15, prePullPolicy: Never")
 	w.run("set", "image", w.ref, "app="+missingImage)
 	policy := w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionFalse, refitv1alpha1.ReasonPodsFailed)
 	if policy.Status.FailedPods != 1 || policy.Status.UpdatedPods+policy.Status.UpdatingPods != 1 {
@@ -140,7 +140,7 @@ func TestABadImageIsUndone(t *testing.T) {
 			t.Parallel()
 			w := newWorkload(t, kind, own)
 			before := w.webs()
-			w.follows(", progressDeadlineSeconds: 15, failurePolicy: Undo")
+			w.follows(", progressDeadlineSeconds: 15, failurePolicy: Undo, prePullPolicy: Never")
 			w.run("set", "image", w.ref, "app="+missingImage)
 			w.await("the former template", func(ctx context.Context) (bool, error) {
 				out, err := w.kubectl(ctx, "", "--namespace", w.namespace, "get", w.ref, "--output=jsonpath={.spec.template.spec.containers[0].image}")

@@ -94,6 +94,10 @@ type InPlaceUpdatePolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Default
 	PodOrder PodOrder `json:"podOrder,omitempty"`
+	// PrePullPolicy says whether new images are pulled on the nodes of the pods before the first container is stopped.
+	// +optional
+	// +kubebuilder:default=Always
+	PrePullPolicy PrePullPolicy `json:"prePullPolicy,omitempty"`
 	// FailurePolicy says what happens when an updated pod does not become ready.
 	// +optional
 	// +kubebuilder:default=Pause
@@ -156,7 +160,8 @@ type InPlaceUpdatePolicyStatus struct {
 	// Deployment a hash of the template.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// UpdateRevision names the present template of the workload.
+	// UpdateRevision names the template that the pods get: the present template of the workload, or the former one if the present
+	// one was undone and has been written again.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 	// UndoneRevision names the last template that failed and was undone. It is not tried again until the template changes.
@@ -196,6 +201,11 @@ type TemplateUpdate struct {
 	// StartTime is when the update to the present template began.
 	// +required
 	StartTime metav1.Time `json:"startTime"`
+	// PulledRevision is the updateRevision whose images have been pulled on the nodes of the pods, or cannot be pulled before the
+	// update.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PulledRevision string `json:"pulledRevision,omitempty"`
 	// Containers that change.
 	// +optional
 	// +listType=map

@@ -24,6 +24,19 @@ const (
 	PodOrderDeletionCost PodOrder = "DeletionCost"
 )
 
+// PrePullPolicy says whether images are pulled before an update.
+//
+// +kubebuilder:validation:Enum=Always;Never
+type PrePullPolicy string
+
+const (
+	// PrePullAlways pulls new images on the nodes of the pods before the first container is stopped. If an image cannot be
+	// pulled, no pod is updated, see UpdateFailurePolicy.
+	PrePullAlways PrePullPolicy = "Always"
+	// PrePullNever leaves it to kubelet, which stops a container before it pulls the new image.
+	PrePullNever PrePullPolicy = "Never"
+)
+
 // UpdateFailurePolicy says what happens when an updated pod does not become ready.
 //
 // +kubebuilder:validation:Enum=Pause;Undo;Continue
@@ -83,6 +96,10 @@ const (
 	ReasonUpdating  = "Updating"
 	ReasonStep      = "Step"
 	ReasonCompleted = "Completed"
+	// ReasonPullingImages means that nodes pull the new images before the first container is stopped, and ReasonImagePullFailed
+	// that one of them could not.
+	ReasonPullingImages   = "PullingImages"
+	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonReplacing means that the controller of the workload replaces pods, for a change that cannot be made in place.
 	ReasonReplacing = "Replacing"
 	// ReasonNotInPlace means that InPlaceOnly refuses the template.

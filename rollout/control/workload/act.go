@@ -33,7 +33,7 @@ func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	for i := range decision.Actions {
 		a := &decision.Actions[i]
 		if a.Pod == nil {
-			errs = append(errs, r.actOnWorkload(ctx, policy, w, a))
+			errs = append(errs, r.actOnWorkload(ctx, policy, w, decision, a))
 			continue
 		}
 		err := r.Guard.Do("inplaceupdatepolicy", guard.Of(a.Pod), func() error { return r.actOnPod(ctx, policy, decision, a) })
@@ -51,9 +51,9 @@ func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 	case workload.ActionUpdate:
 		return r.begin(ctx, policy, decision, a.Pod)
 	case workload.ActionContinue:
-		return r.proceed(ctx, a.Pod)
+		return r.proceed(ctx, policy, a.Pod)
 	case workload.ActionWithdraw:
-		return r.withdraw(ctx, decision, a.Pod)
+		return r.withdraw(ctx, policy, decision, a.Pod)
 	case workload.ActionLabel:
 		patch := map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]string{appsv1.ControllerRevisionHashLabelKey: a.Label},
@@ -88,7 +88,7 @@ func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 }
 
 // proceed writes the next step of an update that has begun.
-func (r *reconciler) proceed(ctx context.Context, pod *corev1.Pod) error {
+func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) error {
 	recorded, err := record.Read(pod)
 	if err != nil || recorded == nil {
 		return err
@@ -98,15 +98,19 @@ func (r *reconciler) proceed(ctx context.Context, pod *corev1.Pod) error {
 		known = nil // others may have written it
 	}
 	next := inplace.Next(pod, recorded, known, r.Clock())
-	if next.Kind != inplace.KindStep || next.Step.Kind == inplace.StepRestart { // a restart is of an update by somebody else
+	switch {
+	case next.Kind != inplace.KindStep:
 		return nil
+	case next.Step.Kind == inplace.StepRestart:
+		request := workload.RestartRequest(policy, pod, next.Step.Restart)
+		return r.written("containerrecreaterequests", next.Step.Message, client.IgnoreAlreadyExists(r.client.Create(ctx, request)))
 	}
 	_, err = inplace.Write(ctx, r.podAPI(), pod, next.Step)
 	return err
 }
 
 // withdraw takes back what an earlier update has not written to a pod, or else continues it.
-func (r *reconciler) withdraw(ctx context.Context, decision *workload.Decision, pod *corev1.Pod) error {
+func (r *reconciler) withdraw(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) error {
 	recorded, err := record.Read(pod)
 	if err != nil {
 		return err
@@ -116,16 +120,18 @@ func (r *reconciler) withdraw(ctx context.Context, decision *workload.Decision, 
 		return err
 	}
 	if step == nil {
-		return r.proceed(ctx, pod)
+		return r.proceed(ctx, policy, pod)
 	}
 	_, err = inplace.Write(ctx, r.podAPI(), pod, step)
 	return err
 }
 
-func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, a *workload.Action) error {
+func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision, a *workload.Action) error {
 	switch a.Kind {
 	case workload.ActionKeepHistory, workload.ActionSetTemplate:
 		return r.setTemplate(ctx, w, a.ReplicaSet)
+	case workload.ActionPull:
+		return r.pull(ctx, policy, decision, a.Job)
 	case workload.ActionRelease:
 		err := r.client.Patch(ctx, named(objectOf(w.Kind), w.Namespace, w.Name), client.RawPatch(types.MergePatchType, must.JSON(w.Release())))
 		if err == nil {

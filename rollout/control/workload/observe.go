@@ -56,8 +56,11 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	if err := from.List(ctx, &requests, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 	}
-	observed.Requests = pointers(requests.Items)
+	observed.Requests = append(r.deleted.Of(policy.Namespace, r.Clock()), pointers(requests.Items)...)
 	if err := r.pods(ctx, policy, target, &observed); err != nil {
+		return observed, err
+	}
+	if observed.Pulls, err = r.pulls(ctx, policy, target.workload); err != nil {
 		return observed, err
 	}
 	var budgets policyv1.PodDisruptionBudgetList

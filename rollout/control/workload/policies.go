@@ -27,12 +27,15 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
 	faircontrol "github.com/refit-project/refit/internal/fair/control"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/podapi"
+	"github.com/refit-project/refit/rollout/control/deleted"
 	"github.com/refit-project/refit/rollout/workload"
 )
 
@@ -41,8 +44,11 @@ const gather = 300 * time.Millisecond
 
 // Config holds what the package needs from the manager.
 type Config struct {
-	Workers int              // number of policies reconciled concurrently
-	Live    client.Reader    // reads from the API server and not from a cache, because updates depend on the present state
+	Workers int           // number of policies reconciled concurrently
+	Live    client.Reader // reads from the API server and not from a cache, because updates depend on the present state
+	PrePull bool          // ImagePullJobs are reconciled, so that images can be pulled before an update
+	// Daemons are the namespaces of the daemons that pull images.
+	Daemons cache.Daemons
 	Clock   func() time.Time // the API server's time
 	// Disruptions is shared by all controllers that make pods unavailable.
 	Disruptions *disruptions.Ledger
@@ -61,9 +67,12 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	made := ctrl.NewControllerManagedBy(mgr).Named("inplaceupdatepolicy").
 		For(&v1alpha1.InPlaceUpdatePolicy{}).
 		Watches(&corev1.Pod{}, r.inNamespace()).
-		Watches(&v1beta1.ContainerRecreateRequest{}, r.inNamespace()).
+		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: r.inNamespace(), Requests: &r.deleted, Clock: cfg.Clock}).
 		Watches(&policyv1.PodDisruptionBudget{}, r.inNamespace()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue})
+	if cfg.PrePull {
+		made = made.Owns(&v1beta1.ImagePullJob{})
+	}
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(appsKind(kind))
@@ -79,7 +88,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 func newReconciler(c client.Client, cfg Config) *reconciler {
 	return &reconciler{Config: cfg, client: c, writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "refit_manager_inplaceupdate_writes_total",
-		Help: "Writes to the API server for InPlaceUpdatePolicies, by resource: pods, replicasets, workloads, inplaceupdatepolicies.",
+		Help: "Writes to the API server for InPlaceUpdatePolicies, by resource: pods, replicasets, workloads, imagepulljobs, containerrecreaterequests, inplaceupdatepolicies.",
 	}, []string{"resource"})}
 }
 
@@ -88,6 +97,8 @@ type reconciler struct {
 	Config
 	client client.Client // reads from the cache
 	writes *prometheus.CounterVec
+	// deleted holds requests that were deleted while their containers may still have been stopping.
+	deleted deleted.Requests
 }
 
 // inNamespace returns a handler that enqueues the policies of the namespace of an object, after a delay: several events
@@ -184,11 +195,14 @@ func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUp
 		return nil
 	}
 	before := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	policy.Status = decision.Status
+	policy.Status = *decision.Status.DeepCopy()
 	if err := r.client.Status().Update(ctx, policy); err != nil {
 		return r.written("inplaceupdatepolicies", "write status of InPlaceUpdatePolicy", err)
 	}
 	r.writes.WithLabelValues("inplaceupdatepolicies").Inc()
+	if decision.NotPulled != "" {
+		r.Recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PrePullSkipped", "PrePull", "pods are updated although images were not pulled on all nodes before: %s", foreign.Shorten(decision.NotPulled, maxEvent))
+	}
 	after := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
 	if after == nil || before != nil && before.Reason == after.Reason && before.Status == after.Status {
 		return nil

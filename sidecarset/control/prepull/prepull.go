@@ -11,23 +11,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/prepull"
 )
 
 const (
-	// pullLimit is how long an update waits for its images. A node without the image then pulls it when the container
-	// is replaced.
+	// pullLimit is how long an update waits for its images.
 	pullLimit = 10 * time.Minute
-	// pullKept is how long an ImagePullJob is kept after its end, in seconds.
-	pullKept = 3600
-	// pullParallel is the number of nodes that pull an image at the same time.
-	pullParallel = 50
+	// pullKept is how long an ImagePullJob is kept after its end.
+	pullKept = time.Hour
 )
 
 // Puller creates ImagePullJobs.
@@ -46,16 +42,10 @@ func (r *Puller) Pull(ctx context.Context, set *v1beta1.SidecarSet, revision str
 	var errs []error
 	for _, image := range images {
 		done, err := r.pull(ctx, set, revision, image, pods)
-		all = all && (done || refused(err))
+		all = all && (done || prepull.Refused(err))
 		errs = append(errs, err)
 	}
 	return all, errors.Join(errs...)
-}
-
-// refused reports whether the API server has refused an ImagePullJob because of a missing permission, a quota or a
-// rule. It would refuse another attempt too.
-func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
 func (r *Puller) pull(ctx context.Context, set *v1beta1.SidecarSet, revision, image string, pods func() []types.NamespacedName) (bool, error) {
@@ -65,8 +55,7 @@ func (r *Puller) pull(ctx context.Context, set *v1beta1.SidecarSet, revision, im
 	key := client.ObjectKey{Namespace: r.Namespace, Name: fmt.Sprintf("%s-%x", set.Name, sum.Sum64())}
 	err := r.Client.Get(ctx, key, job)
 	if err == nil {
-		late := !job.CreationTimestamp.IsZero() && r.Clock().Sub(job.CreationTimestamp.Time) > pullLimit
-		return job.Status.CompletionTime != nil || late, nil
+		return prepull.Ended(job, pullLimit, r.Clock()), nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("get ImagePullJob %s: %w", key.Name, err)
@@ -75,18 +64,15 @@ func (r *Puller) pull(ctx context.Context, set *v1beta1.SidecarSet, revision, im
 	if err != nil || len(nodes) == 0 {
 		return err == nil, err
 	}
-	job.Namespace, job.Name = key.Namespace, key.Name
-	job.Labels = map[string]string{v1beta1.LabelSidecarSetName: set.Name}
-	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion().WithKind(v1beta1.KindSidecarSet))}
-	job.Spec.Image = image
-	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: nodes}
-	job.Spec.Parallelism = new(intstr.FromInt32(pullParallel))
-	job.Spec.CompletionPolicy = v1beta1.CompletionPolicy{
-		Type: v1beta1.CompletionAlways, ActiveDeadlineSeconds: new(int64(pullLimit / time.Second)), TTLSecondsAfterFinished: new(int32(pullKept)),
+	wanted := prepull.Pull{
+		Namespace: key.Namespace, Name: key.Name, Owner: *metav1.NewControllerRef(set, v1beta1.GroupVersion().WithKind(v1beta1.KindSidecarSet)),
+		Image: image, Nodes: nodes, Limit: pullLimit, Kept: pullKept,
 	}
 	for _, secret := range set.Spec.ImagePullSecrets {
-		job.Spec.PullSecrets = append(job.Spec.PullSecrets, secret.Name)
+		wanted.Secrets = append(wanted.Secrets, secret.Name)
 	}
+	job = wanted.Job()
+	job.Labels = map[string]string{v1beta1.LabelSidecarSetName: set.Name}
 	err = r.Written("imagepulljobs", "create ImagePullJob "+key.Name, r.Client.Create(ctx, job))
 	if apierrors.IsAlreadyExists(err) {
 		err = nil

@@ -1,0 +1,83 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/prepull"
+	"github.com/refit-project/refit/rollout/workload"
+)
+
+// pulls reads, from the cache, what is known about pulls before an update.
+func (r *reconciler) pulls(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) (workload.Pulls, error) {
+	pulls := workload.Pulls{}
+	switch {
+	case !r.PrePull:
+		pulls.Off = "refit-manager runs with --images=false"
+		return pulls, nil
+	case idle(policy, w):
+		return pulls, nil
+	}
+	var jobs v1beta1.ImagePullJobList
+	if err := r.client.List(ctx, &jobs, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return pulls, fmt.Errorf("list ImagePullJobs: %w", err)
+	}
+	pulls.Jobs, pulls.Nodes = pointers(jobs.Items), map[string]bool{}
+	for _, namespace := range []string{r.Daemons.Refit, r.Daemons.Kruise} {
+		var pods corev1.PodList
+		if err := r.client.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return pulls, fmt.Errorf("list daemons: %w", err)
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; r.Daemons.Has(pod) && cache.IsReady(pod) {
+				pulls.Nodes[pod.Spec.NodeName] = true
+			}
+		}
+	}
+	return pulls, nil
+}
+
+// errSecret means that a pull secret cannot be read.
+var errSecret = errors.New("pull secret cannot be read")
+
+// pull creates an ImagePullJob. If that is not possible, the update continues without it.
+func (r *reconciler) pull(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, job *v1beta1.ImagePullJob) error {
+	err := r.readable(ctx, job)
+	if err == nil {
+		err = r.written("imagepulljobs", "create ImagePullJob "+job.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, job)))
+	}
+	if err == nil || !prepull.Refused(err) && !errors.Is(err, errSecret) {
+		return err
+	}
+	decision.Status.Update.PulledRevision, decision.NotPulled = decision.Status.UpdateRevision, err.Error()
+	return r.writeStatus(ctx, policy, decision)
+}
+
+// readable checks that refit-manager may read the pull secrets of a job, and leaves out those that do not exist, as kubelet does.
+func (r *reconciler) readable(ctx context.Context, job *v1beta1.ImagePullJob) error {
+	secrets := job.Spec.PullSecrets
+	job.Spec.PullSecrets = nil
+	for _, name := range secrets {
+		secret := &metav1.PartialObjectMetadata{}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, secret); {
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("%w: %s: bind the ClusterRole refit-pull-secret-reader in namespace %s (docs/images.md)", errSecret, name, job.Namespace)
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read pull secret %s: %w", name, err)
+		default:
+			job.Spec.PullSecrets = append(job.Spec.PullSecrets, name)
+		}
+	}
+	return nil
+}
