@@ -47,7 +47,7 @@ func addConcerns(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, traces *tra
 	}
 	if cfg.InPlaceUpdates {
 		err := workload.Add(mgr, workload.Config{
-			Workers: cfg.Workers, Live: mgr.GetAPIReader(), Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
+			Workers: cfg.Workers, User: user, Live: mgr.GetAPIReader(), Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 		})
 		if err != nil {
 			return err

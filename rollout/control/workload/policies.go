@@ -42,6 +42,7 @@ const gather = 300 * time.Millisecond
 // Config holds what the package needs from the manager.
 type Config struct {
 	Workers int              // number of policies reconciled concurrently
+	User    string           // of the manager: what it writes is not held
 	Live    client.Reader    // reads from the API server and not from a cache, because updates depend on the present state
 	Clock   func() time.Time // the API server's time
 	// Disruptions is shared by all controllers that make pods unavailable.
@@ -54,6 +55,7 @@ type Config struct {
 
 // Add adds the controller to a manager that has not been started yet.
 func Add(mgr ctrl.Manager, cfg Config) error {
+	addHold(mgr, cfg)
 	r := newReconciler(mgr.GetClient(), cfg)
 	if err := cfg.Metrics.Register(r.writes); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -86,8 +88,9 @@ func newReconciler(c client.Client, cfg Config) *reconciler {
 // reconciler applies the decisions of workload.Next.
 type reconciler struct {
 	Config
-	client client.Client // reads from the cache
-	writes *prometheus.CounterVec
+	client  client.Client // reads from the cache
+	writes  *prometheus.CounterVec
+	holding holding
 }
 
 // inNamespace returns a handler that enqueues the policies of the namespace of an object, after a delay: several events
