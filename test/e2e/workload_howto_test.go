@@ -35,9 +35,8 @@ func TestPodsMoveToADeploymentWithoutARestart(t *testing.T) {
 	t.Parallel()
 	w := &workload{fixture: newFixture(t), kind: "Deployment", ref: "deployment/web"}
 	template := func(labels string) string {
-		text := w.manifest("web", "replicas: 2,", image)
-		text = text[strings.Index(text, "template:"):]
-		return strings.Replace(text, "labels: {app: web}", "labels: {"+labels+"}", 1)
+		_, text, _ := strings.Cut(w.manifest("web", "replicas: 2,", image), "template:")
+		return strings.Replace("template:"+text, "labels: {app: web}", "labels: {"+labels+"}", 1)
 	}
 	const moved = "app: web, pod-template-hash: moved"
 	for i := range 2 {
