@@ -257,6 +257,7 @@ func (w write) becomes(t *testing.T, text string) {
 	if diff := cmp.Diff(w.object(t, text), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +stored):\n%s", diff)
 	}
+	w.becomesByWebhook(t, text)
 }
 
 // Every InPlaceUpdatePolicy of the namespace is evaluated for every update of a workload there. The API server ends an

@@ -54,8 +54,8 @@ func TestExpressionsForFluxSayHowObjectsAre(t *testing.T) {
 			if got, want := evaluates(t, check.Failed, object), how == "degraded"; got != want {
 				t.Errorf("%s: failed is %t, want %t", file, got, want)
 			}
-			// Flux does not know of suspended objects: it would wait for them until its timeout. A SidecarSet may stay at its partition.
-			want := how == "healthy" || how == "suspended" && check.Kind == "SidecarSet"
+			// Flux does not know of suspended objects: it would wait for them until its timeout. Others may stay at their partition.
+			want := how == "healthy" || how == "suspended" && check.Kind != "RestartRollout"
 			if got := evaluates(t, check.Current, object); got != want {
 				t.Errorf("%s: current is %t, want %t", file, got, want)
 			}

@@ -47,7 +47,7 @@ func addConcerns(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, traces *tra
 	}
 	if cfg.InPlaceUpdates {
 		err := workload.Add(mgr, workload.Config{
-			Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Daemons: cache.Daemons{Refit: cfg.Namespace, Kruise: cfg.OpenKruiseNamespace},
+			Workers: cfg.Workers, User: user, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Daemons: cache.Daemons{Refit: cfg.Namespace, Kruise: cfg.OpenKruiseNamespace},
 			Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 		})
 		if err != nil {

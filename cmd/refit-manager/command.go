@@ -133,6 +133,6 @@ func certificatesCommand(log *logging.Options) *cobra.Command {
 	flags.StringVar(&cfg.Service, "webhook-service", "refit-manager-webhook", "Service in front of the webhooks, for whose names the certificate is")
 	flags.StringVar(&cfg.Secret, "cert-secret", certSecret, "Secret for the serving certificate; it has to exist and may be empty")
 	flags.StringVar(&cfg.AuthoritySecret, "authority-secret", "refit-manager-webhook-ca", "Secret for the certificate authority and its key; it has to exist and may be empty")
-	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager", "refit-manager-sidecarsets"}, "MutatingWebhookConfigurations whose caBundle is written")
+	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager", "refit-manager-sidecarsets", "refit-manager-workloads"}, "MutatingWebhookConfigurations whose caBundle is written")
 	return cmd
 }

@@ -50,7 +50,8 @@ func Apply(ctx context.Context, config Config) error {
 	if err := config.kubectl(ctx, nil, "delete", "job", "refit-certificates", "--namespace=refit-system", "--ignore-not-found"); err != nil {
 		return err
 	}
-	wanted := folders
+	// The Job of deploy/manager writes the certificate authority into the webhook configurations that exist.
+	wanted := slices.Insert(slices.Clone(folders), 1, "hold-webhook")
 	if served, err := output(ctx, config.Kubectl, nil, "get", "--raw", "/apis/admissionregistration.k8s.io/v1"); err != nil {
 		return err
 	} else if strings.Contains(served, `"MutatingAdmissionPolicy"`) { // not before Kubernetes 1.36

@@ -86,7 +86,7 @@ func expected(part string) map[string]verdict.Expected {
 			`test/e2e\.Test(PodsThatHaveJustBeen|YoungPods|AReadinessBlip|ARequestThatFails|ARolloutThatFollows|AScheduleThatReplaces)\w+`: 6,
 			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`:                                4,
 			`test/e2e\.Test(ANamespaceAsksForReadinessGates|SidecarsOfAJobEndWithIt|ASidecarSetAsksForFieldsOfThePod|PodsOnVirtualNodes)$`: 4,
-			`test/e2e\.TestTutorials/`: 7, `test/e2e\.TestATenantHarmsNobodyElse$`: 1,
+			`test/e2e\.TestTutorials/`: 8, `test/e2e\.TestATenantHarmsNobodyElse$`: 1,
 		}, MaySkip: map[string]string{`test/e2e\.TestAManagerStartsBesideLargePods$`: "make hostile runs it"}},
 		chaosStep: {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
@@ -109,8 +109,9 @@ func anyVersion() verdict.Expected {
 		Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 130},
 		MaySkip: map[string]string{
 			`test/e2e\.TestAManagerStartsBesideLargePods$`:                                           "make hostile runs it",
-			`test/e2e\.TestResize`:                                                                   lacks,
-			`test/e2e\.TestTutorials/update-a-pod-in-place$`:                                         lacks,
+			`test/e2e\.TestRes(ize|ourcesOfATemplate)`:                                               lacks,
+			`test/e2e\.TestTutorials/update-a-(pod|workload)-in-place$`:                              lacks,
+			`test/e2e\.TestWorkloadIsHeldWhileNoManagerRuns$`:                                        lacks,
 			`test/e2e\.Test(CompiledSidecarSetIsInjectedWithout|WhatOthersAddToASidecar)\w+$`:        lacks,
 			`test/e2e\.Test(ContainerPolicyAndRulesCome|RuleRestartsAllContainers)\w+(/|$)`:          lacks,
 			`test/e2e\.Test(ImageAndResourcesOne|ImageOfANativeSidecar|ImagePulledByAnother)\w+$`:    lacks,

@@ -23,7 +23,7 @@ import (
 
 // kinds are Refit's CRDs.
 var kinds = []string{
-	"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
+	"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "inplaceupdatepolicies.refit.dev", "nodeimages.apps.kruise.io",
 	"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "restartschedules.refit.dev", "restarttriggers.refit.dev",
 	"sidecarsets.apps.kruise.io",
 }
@@ -87,8 +87,9 @@ func (e *examiner) webhook(ctx context.Context) []Finding {
 // expiresSoon is the remaining validity below which a certificate should have been renewed.
 const expiresSoon = 30 * 24 * time.Hour
 
-// configurations are Refit's webhook configurations. The second one exists if SidecarSets are injected.
-var configurations = []string{"refit-manager", "refit-manager-sidecarsets"}
+// configurations are Refit's webhook configurations. The second one exists if SidecarSets are injected, the third one if a webhook
+// holds workloads.
+var configurations = []string{"refit-manager", "refit-manager-sidecarsets", holdWebhook}
 
 // certificates checks the CA certificates in the webhook configurations, and the serving certificate if the user may read
 // it.

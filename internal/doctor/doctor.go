@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
@@ -61,7 +62,7 @@ type Config struct {
 // AddToScheme adds the kinds that are read.
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
+		apiextensionsv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
 // Run makes all checks and writes their findings. The error wraps ErrUnhealthy if one of them failed.
@@ -92,7 +93,7 @@ func Examine(ctx context.Context, config Config) []Finding {
 		make func(context.Context) []Finding
 	}{
 		{"CRDs", e.crds}, {"manager", e.manager}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook},
-		{"certificates", e.certificates}, {"policies", e.policies}, {"OpenKruise", e.openKruise},
+		{"certificates", e.certificates}, {"policies", e.policies}, {"hold", e.holds}, {"OpenKruise", e.openKruise},
 	} {
 		for _, finding := range check.make(ctx) {
 			finding.Check = check.name

@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{objects: map[string]client.Object{}, create: errDenied, read: map[string]error{}}
 	for _, name := range []string{
-		"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
+		"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "inplaceupdatepolicies.refit.dev", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "restartschedules.refit.dev", "restarttriggers.refit.dev",
 		"sidecarsets.apps.kruise.io",
 	} {
@@ -185,7 +185,7 @@ func TestFindings(t *testing.T) {
 		result doctor.Result
 		words  string
 	}{
-		"CRDs":                  {func(*testing.T, *world) {}, "CRDs", doctor.OK, "10 of 10"},
+		"CRDs":                  {func(*testing.T, *world) {}, "CRDs", doctor.OK, "11 of 11"},
 		"no CRD of requests":    {func(_ *testing.T, w *world) { w.drop("crd containerrecreaterequests.apps.kruise.io") }, "CRDs", doctor.Failed, "missing: containerrecreaterequests"},
 		"no CRD of SidecarSets": {func(_ *testing.T, w *world) { w.drop("crd sidecarsets.apps.kruise.io") }, "CRDs", doctor.Warning, "missing: sidecarsets"},
 		"CRD that is not served": {func(_ *testing.T, w *world) {
@@ -251,23 +251,29 @@ func TestFindings(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			tc.change(t, w)
-			var out bytes.Buffer
-			err := doctor.Run(t.Context(), doctor.Config{API: w.client(t), System: "refit-system", Namespace: "shop", Version: "v1", Format: "json", Now: now}, &out)
-			if errors.Is(err, doctor.ErrUnhealthy) != (tc.result == doctor.Failed) {
-				t.Errorf("error %v", err)
-			}
-			var findings []doctor.Finding
-			if err := json.Unmarshal(out.Bytes(), &findings); err != nil {
-				t.Fatal(err)
-			}
-			for _, finding := range findings {
-				if finding.Check == tc.check && finding.Result == tc.result && strings.Contains(finding.Message, tc.words) {
-					return
-				}
-			}
-			t.Errorf("no %s of %s with %q in:\n%s", tc.result, tc.check, tc.words, out.String())
+			w.finds(t, tc.check, tc.result, tc.words)
 		})
 	}
+}
+
+// finds expects a finding with the words.
+func (w *world) finds(t *testing.T, check string, result doctor.Result, words string) {
+	t.Helper()
+	var out bytes.Buffer
+	err := doctor.Run(t.Context(), doctor.Config{API: w.client(t), System: "refit-system", Namespace: "shop", Version: "v1", Format: "json", Now: now}, &out)
+	if errors.Is(err, doctor.ErrUnhealthy) != (result == doctor.Failed) {
+		t.Errorf("error %v", err)
+	}
+	var findings []doctor.Finding
+	if err := json.Unmarshal(out.Bytes(), &findings); err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range findings {
+		if finding.Check == check && finding.Result == result && strings.Contains(finding.Message, words) {
+			return
+		}
+	}
+	t.Errorf("no %s of %s with %q in:\n%s", result, check, words, out.String())
 }
 
 func TestText(t *testing.T) {
@@ -276,7 +282,7 @@ func TestText(t *testing.T) {
 	if err := doctor.Run(t.Context(), doctor.Config{API: newWorld(t).client(t), System: "refit-system", Namespace: "shop", Now: now}, &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ok       CRDs          10 of 10 are served\nok       manager       2 of 2 replicas are ready\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
+	const want = "ok       CRDs          11 of 11 are served\nok       manager       2 of 2 replicas are ready\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("got:\n%s", out.String())
 	}

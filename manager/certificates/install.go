@@ -71,7 +71,7 @@ func publish(ctx context.Context, api client.Client, name string, bundle []byte,
 	var configuration admissionregistrationv1.MutatingWebhookConfiguration
 	err := api.Get(ctx, client.ObjectKey{Name: name}, &configuration)
 	if apierrors.IsNotFound(err) {
-		log.Warn("webhook configuration does not exist; its webhooks are not called", "name", name)
+		log.Info("webhook configuration does not exist; its webhooks are not called", "name", name)
 		return nil
 	}
 	if err != nil {

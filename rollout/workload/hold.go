@@ -1,6 +1,115 @@
 package workload
 
-import "github.com/refit-project/refit/api/refit/v1alpha1"
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+)
+
+// annotationRestarted is the annotation of templates that kubectl rollout restart changes.
+const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
+
+// Hold holds a workload in an update of it, if one of the policies asks for it: it does what the MutatingAdmissionPolicy
+// refit-hold does, where the API server has none. before and after are a Deployment, a StatefulSet or a DaemonSet; after is
+// changed. It returns the policy, or nil.
+func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) *v1alpha1.InPlaceUpdatePolicy {
+	was, is := versionOf(before), versionOf(after)
+	if is.kind == "" || was.kind != is.kind || is.ownerHolds() {
+		return nil
+	}
+	held := before.GetLabels()[v1alpha1.LabelHeld] == "true"
+	if !held && (is.restartedSince(was) || !is.begins(was)) {
+		return nil
+	}
+	for i := range policies {
+		policy := &policies[i]
+		target := policy.Spec.TargetRef
+		if target.Kind != is.kind || target.Name != after.GetName() || policy.Spec.HoldPolicy == v1alpha1.HoldByOwner ||
+			!held && policy.DeletionTimestamp != nil || !meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionAccepted) {
+			continue
+		}
+		hold(after)
+		return policy
+	}
+	return nil
+}
+
+// version is what decides about a hold, of a workload before or after an update.
+type version struct {
+	kind      string // empty for another one
+	template  *corev1.PodTemplateSpec
+	paused    bool  // Deployment
+	onDelete  bool  // the update strategy of others
+	rolling   bool  // others have rollingUpdate, which a held DaemonSet keeps beside OnDelete
+	partition int32 // StatefulSet
+}
+
+func versionOf(object metav1.Object) (v version) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return version{kind: "Deployment", template: &o.Spec.Template, paused: o.Spec.Paused}
+	case *appsv1.StatefulSet:
+		v = version{kind: "StatefulSet", template: &o.Spec.Template, onDelete: o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType}
+		if rolling := o.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+			v.rolling, v.partition = true, ptr.Deref(rolling.Partition, 0)
+		}
+	case *appsv1.DaemonSet:
+		strategy := o.Spec.UpdateStrategy
+		return version{kind: "DaemonSet", template: &o.Spec.Template, onDelete: strategy.Type == appsv1.OnDeleteDaemonSetStrategyType, rolling: strategy.RollingUpdate != nil}
+	}
+	return v
+}
+
+// ownerHolds reports whether the owner of a StatefulSet or DaemonSet has chosen OnDelete.
+func (v *version) ownerHolds() bool { return v.onDelete && !v.rolling }
+
+// restartedSince reports whether the update is a kubectl rollout restart, which asks for new pods.
+func (v *version) restartedSince(was version) bool {
+	at, restarted := v.template.Annotations[annotationRestarted]
+	return restarted && at != was.template.Annotations[annotationRestarted]
+}
+
+// begins reports whether the controller of the workload would replace pods from now on: the template is changed, or what
+// its owner held is not held any more.
+func (v *version) begins(was version) bool {
+	changed := !apiequality.Semantic.DeepEqual(v.template, was.template)
+	if v.kind == "Deployment" {
+		return !v.paused && (was.paused || changed)
+	}
+	return !v.onDelete && (was.onDelete || v.partition < was.partition || changed)
+}
+
+// hold holds the workload. What its owner has set can be read from it.
+func hold(object metav1.Object) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		o.Spec.Paused = true
+	case *appsv1.StatefulSet:
+		rolling := o.Spec.UpdateStrategy.RollingUpdate
+		if rolling == nil {
+			rolling = &appsv1.RollingUpdateStatefulSetStrategy{}
+			o.Spec.UpdateStrategy.RollingUpdate = rolling
+		}
+		if partition := ptr.Deref(rolling.Partition, 0); partition < v1alpha1.HeldPartitionMin {
+			rolling.Partition = ptr.To(v1alpha1.HeldPartition - partition)
+		}
+	case *appsv1.DaemonSet:
+		o.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	}
+	labels := maps.Clone(object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelHeld] = "true"
+	object.SetLabels(labels)
+}
 
 // Release returns a merge patch that releases the workload: its owner's pause, partition or strategy is in force again.
 func (w *Workload) Release() map[string]any {

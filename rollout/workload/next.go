@@ -21,6 +21,8 @@ type Observation struct {
 	Workload *Workload
 	// Unreadable says why the workload cannot be read; empty if it can.
 	Unreadable string
+	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
+	Unheld string
 	// Older is the name of an older policy of the same workload; empty if there is none.
 	Older string
 	// Pods are the pods that the workload controls, in any state.
@@ -97,7 +99,7 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		v.refuse(v1alpha1.ReasonConflicted, "InPlaceUpdatePolicy "+observed.Older+" is for the same workload and older")
 		return v.decision
 	}
-	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "")
+	v.accept()
 	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held
 	if !v.workload.Observed {
 		return v.decision // its controller will write the workload
@@ -107,12 +109,12 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	if refused := v.compare(observed); refused != nil {
 		v.observe(observed)
 		v.notInPlace(observed, refused)
-		v.count()
-		return v.decision
+	} else {
+		v.observe(observed)
+		v.proceed(observed)
 	}
-	v.observe(observed)
-	v.proceed(observed)
 	v.count()
+	v.warn(observed.Unheld)
 	return v.decision
 }
 

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,29 @@ func (v *view) failures() (n int) {
 		}
 	}
 	return n
+}
+
+// accept says that the policy is the one of its workload, and what its user has to know.
+func (v *view) accept() {
+	message := ""
+	if named := v.workload.named(); named != "" && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner {
+		message = named + ", which differs while the workload is held"
+	}
+	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, message)
+}
+
+// unheldLook is how long to wait until what holds workloads is looked for again.
+const unheldLook = time.Minute
+
+// warn says that nothing would hold the workload when its template changes.
+func (v *view) warn(unheld string) {
+	if unheld == "" || v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+		return
+	}
+	v.again(v.now.Add(unheldLook))
+	if !meta.IsStatusConditionTrue(v.decision.Status.Conditions, v1alpha1.ConditionStalled) {
+		v.set(v1alpha1.ConditionStalled, true, v1alpha1.ReasonNotHeld, unheld)
+	}
 }
 
 // refuse says why nothing is done for the policy.

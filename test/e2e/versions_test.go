@@ -34,12 +34,15 @@ var needed = map[string]since{
 	"TestMaxContainerRestartPeriodBoundsTheBackOff":     {35, "the maximum of kubelet's back-off (KEP-4603)"},
 	"TestObservedGenerationComesBeforeTheNewContainer":  observedByKubelet,
 	"TestPrecheckRefusesBeforeAnythingChanges":          {36, "image volumes (KEP-4639)"},
-	"TestResize":                           resizes,
-	"TestResizeBelowWhatIsUsed":            resizes,
-	"TestResizeTheAPIServerRefuses":        resizes,
-	"TestRuleRestartsAllContainersInPlace": {36, "the rule that restarts all containers (KEP-5532)"},
-	"TestTutorials/update-a-pod-in-place":  resizes,
-	"TestWhatOthersAddToASidecarStays":     mutatingPolicies,
+	"TestResize":                                        resizes,
+	"TestResizeBelowWhatIsUsed":                         resizes,
+	"TestResizeTheAPIServerRefuses":                     resizes,
+	"TestResourcesOfATemplateAreChangedWithoutRestarts": resizes,
+	"TestRuleRestartsAllContainersInPlace":              {36, "the rule that restarts all containers (KEP-5532)"},
+	"TestTutorials/update-a-pod-in-place":               resizes,
+	"TestTutorials/update-a-workload-in-place":          resizes,
+	"TestWhatOthersAddToASidecarStays":                  mutatingPolicies,
+	"TestWorkloadIsHeldWhileNoManagerRuns":              mutatingPolicies,
 }
 
 // needsItsVersion skips the test on a version of Kubernetes that lacks what it needs.

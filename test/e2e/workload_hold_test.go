@@ -21,7 +21,6 @@ var asManager = []string{"--as=system:serviceaccount:" + systemNamespace + ":ref
 // governed gives the workload an InPlaceUpdatePolicy that begins nothing, and waits until the API server knows it.
 func (w *workload) governed() {
 	w.t.Helper()
-	w.needsHold()
 	w.input(fmt.Sprintf(`
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy
@@ -33,13 +32,8 @@ spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}, paused: true}
 	w.awaitHold()
 }
 
-// needsHold skips the test before Kubernetes 1.36.
-func (w *workload) needsHold() {
-	w.t.Helper()
-	if out := w.run("get", "--raw", "/apis/admissionregistration.k8s.io/v1"); !strings.Contains(out, `"MutatingAdmissionPolicy"`) {
-		w.t.Skip("the API server has no MutatingAdmissionPolicy in v1: Kubernetes 1.36")
-	}
-}
+// heldByPolicy reports whether a MutatingAdmissionPolicy holds workloads. Before Kubernetes 1.36 a webhook does.
+func (c *cluster) heldByPolicy() bool { return c.minor >= mutatingPolicies.minor }
 
 func (w *workload) awaitHold() {
 	w.t.Helper()

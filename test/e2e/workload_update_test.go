@@ -17,7 +17,6 @@ import (
 // follows gives the workload an InPlaceUpdatePolicy with these fields, as in a flow of YAML, and waits until templates are held.
 func (w *workload) follows(spec string) {
 	w.t.Helper()
-	w.needsHold()
 	w.input(fmt.Sprintf(`
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy

@@ -104,7 +104,7 @@ const (
 	ReasonReplacing = "Replacing"
 	// ReasonNotInPlace means that InPlaceOnly refuses the template.
 	ReasonNotInPlace = "NotInPlace"
-	// ReasonNotHeld means that the workload is not held although pods have to be updated.
+	// ReasonNotHeld means that the workload is not held although pods have to be updated, or that nothing would hold it.
 	ReasonNotHeld = "NotHeld"
 	// ReasonUndone means that the template failed and was undone.
 	ReasonUndone = "Undone"

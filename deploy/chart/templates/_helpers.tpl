@@ -19,11 +19,41 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- define "refit.restartRollouts" -}}{{ include "refit.feature" (dict "root" . "name" "restartRollouts") }}{{- end }}
 {{- define "refit.inPlaceUpdates" -}}{{ include "refit.feature" (dict "root" . "name" "inPlaceUpdates") }}{{- end }}
 
-{{/* Whether the API server serves MutatingAdmissionPolicy in v1, which it does from Kubernetes 1.36 on. */}}
+{{/* What holds workloads: "policy" where the API server serves MutatingAdmissionPolicy in v1, which it does from Kubernetes 1.36 on,
+otherwise "webhook"; empty for nothing. */}}
 {{- define "refit.hold" -}}
-{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
-{{- $value := toString .Values.policies.hold -}}
-{{- if and (include "refit.inPlaceUpdates" .) (or (eq $value "true") (and (eq $value "auto") $served)) }}true{{ end -}}
+{{- $value := .Values.policies.hold -}}
+{{- if eq $value "auto" -}}
+{{- $value = ternary "policy" "webhook" (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") -}}
+{{- end -}}
+{{- if and (include "refit.inPlaceUpdates" .) (ne $value "none") }}{{ $value }}{{ end -}}
+{{- end }}
+
+{{/* Whether a write to a workload is held. With params: whether the InPlaceUpdatePolicy asks for it; without: whether one could.
+One condition, since the API server evaluates all of several, and && ends with the first that is false. In this order: which
+workload; a StatefulSet or DaemonSet whose owner has chosen OnDelete (a held DaemonSet has rollingUpdate beside it); what is held;
+what begins to be: a paused Deployment is resumed, a partition is lowered, a strategy is changed from OnDelete, or the template is
+changed. */}}
+{{- define "refit.holds" -}}
+{{- if . -}}
+params.spec.targetRef.name == request.name && params.spec.targetRef.kind == request.kind.kind &&
+params.spec.?holdPolicy.orValue('WhileUpdating') == 'WhileUpdating' &&
+params.?status.?conditions.orValue([]).exists(c, c.type == 'Accepted' && c.status == 'True') &&
+{{ end -}}
+!request.userInfo.username.matches('^system:serviceaccount:[^:]+:refit-manager$') &&
+(request.kind.kind == 'Deployment' || object.spec.updateStrategy.type == 'RollingUpdate' || has(object.spec.updateStrategy.rollingUpdate)) &&
+(oldObject.metadata.?labels[?'refit.dev/held'].orValue('') == 'true' ||
+{{ if . -}}
+!has(params.metadata.deletionTimestamp) &&
+{{ end -}}
+(!object.spec.template.?metadata.?annotations[?'kubectl.kubernetes.io/restartedAt'].hasValue() ||
+object.spec.template.metadata.annotations['kubectl.kubernetes.io/restartedAt'] ==
+oldObject.spec.template.?metadata.?annotations[?'kubectl.kubernetes.io/restartedAt'].orValue('')) &&
+(request.kind.kind == 'Deployment' ?
+!object.spec.?paused.orValue(false) && (oldObject.spec.?paused.orValue(false) || object.spec.template != oldObject.spec.template) :
+object.spec.updateStrategy.type == 'RollingUpdate' && (oldObject.spec.updateStrategy.type == 'OnDelete' ||
+object.spec.updateStrategy.?rollingUpdate.?partition.orValue(0) < oldObject.spec.updateStrategy.?rollingUpdate.?partition.orValue(0) ||
+object.spec.template != oldObject.spec.template)))
 {{- end }}
 
 {{/* Which namespaces get readiness gates, "all" or "labelled"; empty where nothing of Refit would open them. */}}
@@ -111,6 +141,7 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- $names := list -}}
 {{- if include "refit.mainWebhooks" . }}{{ $names = append $names "refit-manager" }}{{ end -}}
 {{- if include "refit.sidecarSets" . }}{{ $names = append $names "refit-manager-sidecarsets" }}{{ end -}}
+{{- if eq (include "refit.hold" .) "webhook" }}{{ $names = append $names "refit-manager-workloads" }}{{ end -}}
 {{- join "," $names -}}
 {{- end }}
 
@@ -249,7 +280,7 @@ containers:
   image: {{ include "refit.managerImage" . }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   {{- $configurations := include "refit.webhookConfigurations" . }}
-  {{- if eq $configurations "refit-manager,refit-manager-sidecarsets" }}
+  {{- if eq $configurations "refit-manager,refit-manager-sidecarsets,refit-manager-workloads" }}
   args: [certificates]
   {{- else }}
   args: [certificates, "--webhook-configurations={{ $configurations }}"]

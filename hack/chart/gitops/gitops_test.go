@@ -140,7 +140,7 @@ func TestArgoCDShowsHowObjectsAre(t *testing.T) {
 
 // Without the expressions of docs/how-to/gitops.md, Flux waits for what kstatus knows: observedGeneration and Ready. An
 // object that is carried out once counts as current before it has ended, so the page has expressions for those.
-func TestFluxKnowsWithoutExpressionsOnlyMarkers(t *testing.T) {
+func TestFluxKnowsWithoutExpressionsObjectsThatStay(t *testing.T) {
 	t.Parallel()
 	for name, object := range objects(t) {
 		result, err := status.Compute(object)
@@ -151,10 +151,17 @@ func TestFluxKnowsWithoutExpressionsOnlyMarkers(t *testing.T) {
 		if object.GetKind() == "RestartSchedule" && result.Status != status.CurrentStatus {
 			t.Errorf("%s: %s: %s: Flux would wait for it", name, result.Status, result.Message)
 		}
-		if object.GetKind() != "PodProbeMarker" {
+		prefix, _, _ := strings.Cut(name, "-")
+		want := map[string]status.Status{"healthy": status.CurrentStatus}[prefix]
+		switch {
+		case object.GetKind() == "InPlaceUpdatePolicy" && prefix == "degraded":
+			want = status.FailedStatus
+		case object.GetKind() != "PodProbeMarker" && object.GetKind() != "InPlaceUpdatePolicy":
 			continue
+		case want == "":
+			want = status.InProgressStatus
 		}
-		if want := map[bool]status.Status{true: status.CurrentStatus, false: status.InProgressStatus}[strings.HasPrefix(name, "healthy")]; result.Status != want {
+		if result.Status != want {
 			t.Errorf("%s: %s: %s, want %s", name, result.Status, result.Message, want)
 		}
 	}

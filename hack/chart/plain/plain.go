@@ -19,20 +19,25 @@ const notice = "# Rendered from deploy/chart; make generate writes it again.\n"
 //go:embed values.yaml
 var values []byte
 
-// folders of deploy that come from the chart, with what is switched off while they are rendered.
-var folders = map[string]string{"daemonset": "manager", "hold": "daemon", "manager": "daemon", "pull-secrets": "", "sidecar": ""}
+// folders of deploy that come from the chart, with the values that differ while they are rendered.
+var folders = map[string]map[string]any{
+	"daemonset": off("manager"), "manager": off("daemon"), "hold-webhook": off("daemon"), "pull-secrets": nil, "sidecar": nil,
+	"hold": {"daemon": map[string]any{"enabled": false}, "policies": map[string]any{"hold": "policy"}},
+}
+
+func off(program string) map[string]any {
+	return map[string]any{program: map[string]any{"enabled": false}}
+}
 
 // Manifests returns the files by their paths below deploy.
 func Manifests(ctx context.Context, chart string) (map[string]string, error) {
 	files := map[string]string{}
-	for folder, off := range folders {
+	for folder, differing := range folders {
 		given := map[string]any{}
 		if err := yaml.UnmarshalStrict(values, &given); err != nil {
 			return nil, fmt.Errorf("read values of the plain manifests: %w", err)
 		}
-		if off != "" {
-			given[off] = map[string]any{"enabled": false}
-		}
+		maps.Copy(given, differing)
 		texts, err := render.Chart(ctx, chart, render.Release{Namespace: "refit-system", Values: given})
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ func TestCallersOfTheWebhooks(t *testing.T) {
 			},
 		},
 		"no webhooks": {
-			values: "manager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false, serverlessProbes: none}}",
+			values: "manager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false, serverlessProbes: none}}\npolicies: {hold: none}",
 			want:   map[string]string{role: "no default/Role/refit-manager"},
 		},
 	} {

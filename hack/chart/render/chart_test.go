@@ -32,7 +32,7 @@ func TestValues(t *testing.T) {
 				webhook + " {.webhooks[1].namespaceSelector.matchExpressions[1]}":                                                    `{"key":"refit.dev/readiness-gate","operator":"In","values":["enabled"]}`,
 				webhook + " {.webhooks[0].clientConfig.service.namespace}":                                                           namespace,
 				"CronJob/refit-certificates {.spec.schedule}":                                                                        "17 3 * * 1",
-				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                                           `["refit-manager","refit-manager-sidecarsets"]`,
+				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                                           `["refit-manager","refit-manager-sidecarsets","refit-manager-workloads"]`,
 				"Namespace/kruise-daemon-config {.kind}":                                                                             "Namespace",
 				"kruise-daemon-config/Role/refit-daemon {.kind}":                                                                     "Role",
 				"ClusterRoleBinding/refit-daemon {.subjects[0].namespace}":                                                           namespace,
@@ -67,8 +67,8 @@ func TestValues(t *testing.T) {
 				manager + ".containers[0].args}":                                                       `["--metrics-addr=:8080","--container-recreate-requests=false","--pod-probes=false","--images=false","--sidecar-sets=false","--sidecarset-rollout=false"]`,
 				webhook + " {.webhooks[*].name}":                                                       "mrestartrollout.refit.dev mrestartschedule.refit.dev",
 				"CustomResourceDefinition/restartrollouts.refit.dev {.spec.group}":                     "refit.dev",
-				"CronJob/refit-certificates {.spec.jobTemplate.spec.template.spec.containers[0].args}": `["certificates","--webhook-configurations=refit-manager"]`,
-				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                             `["refit-manager"]`,
+				"CronJob/refit-certificates {.spec.jobTemplate.spec.template.spec.containers[0].args}": `["certificates","--webhook-configurations=refit-manager,refit-manager-workloads"]`,
+				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                             `["refit-manager","refit-manager-workloads"]`,
 				"kruise-daemon-config/Role/refit-manager {.rules[0].resources}":                        `["secrets"]`,
 				"ValidatingAdmissionPolicy/refit-manager-requests {.spec.paramKind.kind}":              "ClusterRoleBinding",
 			},
@@ -263,7 +263,7 @@ func TestValues(t *testing.T) {
 			},
 		},
 		"alerts without webhooks": {
-			values: "metrics: {prometheusRule: {enabled: true}}\nmanager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false, serverlessProbes: none}}",
+			values: "metrics: {prometheusRule: {enabled: true}}\nmanager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false, serverlessProbes: none}}\npolicies: {hold: none}",
 			want: map[string]string{
 				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
 			},

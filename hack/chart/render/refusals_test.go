@@ -42,7 +42,7 @@ func TestRefusedValues(t *testing.T) {
 		"existing without authority":   {"webhook: {certificates: {mode: existing, existing: {secretName: a}}}", "caBundle"},
 		"not a namespace":              {"sidecar: {namespaces: [Games]}", "namespaces"},
 		"not a label":                  {"commonLabels: {team: 'a b'}", "commonLabels"},
-		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false}}", "manager.enabled"},
+		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false, inPlaceUpdates: false}}", "manager.enabled"},
 		"a memory limit of Kubernetes": {"daemon: {goMemLimit: 100Mi}", "goMemLimit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 		observed.Workload = target.workload
 		return observed, err
 	}
-	observed.Workload = target.workload
+	observed.Workload, observed.Unheld = target.workload, r.unheld(ctx, policy)
 	from := r.Live
 	if idle(policy, target.workload) {
 		from = r.client

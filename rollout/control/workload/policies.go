@@ -49,6 +49,7 @@ type Config struct {
 	PrePull bool          // ImagePullJobs are reconciled, so that images can be pulled before an update
 	// Daemons are the namespaces of the daemons that pull images.
 	Daemons cache.Daemons
+	User    string           // of the manager: what it writes is not held
 	Clock   func() time.Time // the API server's time
 	// Disruptions is shared by all controllers that make pods unavailable.
 	Disruptions *disruptions.Ledger
@@ -60,6 +61,7 @@ type Config struct {
 
 // Add adds the controller to a manager that has not been started yet.
 func Add(mgr ctrl.Manager, cfg Config) error {
+	addHold(mgr, cfg)
 	r := newReconciler(mgr.GetClient(), cfg)
 	if err := cfg.Metrics.Register(r.writes); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -99,6 +101,7 @@ type reconciler struct {
 	writes *prometheus.CounterVec
 	// deleted holds requests that were deleted while their containers may still have been stopping.
 	deleted deleted.Requests
+	holding holding
 }
 
 // inNamespace returns a handler that enqueues the policies of the namespace of an object, after a delay: several events

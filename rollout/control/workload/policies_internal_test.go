@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -39,7 +40,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,8 @@ func newWorld(t *testing.T) *world {
 	set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(deployment, appsKind("Deployment"))}
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(2)), Selector: deployment.Spec.Selector, Template: *template.DeepCopy()}
 	set.Spec.Template.Labels["pod-template-hash"] = "a"
-	objects := []client.Object{deployment, set, w.policy("web")}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "refit-hold"}}
+	objects := []client.Object{deployment, set, w.policy("web"), binding}
 	for i := range 2 {
 		pod := &corev1.Pod{ObjectMeta: named(fmt.Sprintf("web-a-%d", i)), Spec: *template.Spec.DeepCopy()}
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsKind("ReplicaSet"))}
