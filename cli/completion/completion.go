@@ -27,7 +27,7 @@ var Workloads = []string{"pod", "deployment", "statefulset", "daemonset", "repli
 var Updatable = []string{"deployment", "statefulset", "daemonset"}
 
 // Requests are the kinds that timeline completes.
-var Requests = []string{"crr", "restartrollout"}
+var Requests = []string{"crr", "restartrollout", "inplaceupdatepolicy"}
 
 // Cluster reads completions from a cluster.
 type Cluster struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/rollout/cli/follow"
@@ -141,4 +140,3 @@ func bar(policy *v1alpha1.InPlaceUpdatePolicy, why string) string {
 	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated, %d failed: %s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
 		status.UpdatedReadyPods, status.MatchedPods, status.UpdatingPods, status.FailedPods, why)
 }
-

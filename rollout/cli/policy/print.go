@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func effect(p *workload.PodPreview) (what, detail string) {
 	case p.Excluded:
 		return "none", "the partition of the StatefulSet excludes it"
 	case p.Refused != nil:
-		return "replaced", p.Refused.Error()
+		return "replaced", strings.Join(reasons(p.Refused), "; ")
 	case p.Update == nil:
 		return "none", "it has the template"
 	}
@@ -35,6 +36,19 @@ func effect(p *workload.PodPreview) (what, detail string) {
 		what = "restart " + strings.Join(stops, ",")
 	}
 	return what, strings.Join(details(p.Pod, p.Update), "; ")
+}
+
+// reasons returns why a pod cannot be updated in place.
+func reasons(err error) []string {
+	var refused *plan.RefusedError
+	if !errors.As(err, &refused) {
+		return []string{err.Error()}
+	}
+	var texts []string
+	for _, refusal := range refused.Refusals {
+		texts = append(texts, refusal.String())
+	}
+	return texts
 }
 
 // details describes the changes of an update.
@@ -117,7 +131,7 @@ func (s *setter) printPods(shown *workload.Preview) error {
 	if err := table.Print(&text, "", s.API.Scheme(), all); err != nil {
 		return fmt.Errorf("print pods: %w", err)
 	}
-	s.Output.Print("%s\n", text.String())
+	s.Output.Print("%s", text.String())
 	return nil
 }
 

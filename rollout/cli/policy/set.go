@@ -192,25 +192,23 @@ func (s *setter) mayUpdate(w *workload.Workload) error {
 
 // possible returns an error if pods would have to be replaced and that is not allowed.
 func (s *setter) possible(shown *workload.Preview) error {
-	var reasons []string
+	var why []string
 	if shown.Refused != nil {
-		for _, refusal := range shown.Refused.Refusals {
-			reasons = append(reasons, refusal.String())
-		}
+		why = reasons(shown.Refused)
 	} else {
 		for _, pod := range shown.Pods {
 			if pod.Refused != nil {
-				reasons = append(reasons, fmt.Sprintf("pod %s: %s", pod.Name, pod.Refused))
+				why = append(why, fmt.Sprintf("pod %s: %s", pod.Name, strings.Join(reasons(pod.Refused), "; ")))
 			}
 		}
 	}
 	switch {
-	case len(reasons) == 0:
+	case len(why) == 0:
 		return nil
 	case s.governs.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
-		return fmt.Errorf("%w: not possible in place, and InPlaceUpdatePolicy %s has podUpdatePolicy InPlaceOnly: %s", console.ErrRefused, s.governs.Name, strings.Join(reasons, "; "))
+		return fmt.Errorf("%w: not possible in place, and InPlaceUpdatePolicy %s has podUpdatePolicy InPlaceOnly: %s", console.ErrRefused, s.governs.Name, strings.Join(why, "; "))
 	case !s.how.AllowReplacement:
-		return fmt.Errorf("%w: not possible in place: %s; with --allow-replacement the template is changed, and the pods are replaced", console.ErrRefused, strings.Join(reasons, "; "))
+		return fmt.Errorf("%w: not possible in place: %s; with --allow-replacement the template is changed, and the pods are replaced", console.ErrRefused, strings.Join(why, "; "))
 	}
 	return nil
 }
