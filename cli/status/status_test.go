@@ -158,7 +158,7 @@ shop        restartrollout/web-x   deployment/web   MaxUnavailable   2/5    alic
 other       crr/elsewhere          pod/web-0        Waiting          0/1    alice          2m
 shop        crr/now                pod/web-0        Waiting          0/1    alice          60s
 `},
-		"names of everything": {"shop", "name", 0, "containerrecreaterequest.apps.kruise.io/old\ncontainerrecreaterequest.apps.kruise.io/recent\nrestartrollout.refit.dev/web-x\ncontainerrecreaterequest.apps.kruise.io/now\n"},
+		"names of everything": {"shop", "name", 0, "containerrecreaterequest.apps.kruise.io/old\ninplaceupdatepolicy.refit.dev/web\ncontainerrecreaterequest.apps.kruise.io/recent\nrestartrollout.refit.dev/web-x\ncontainerrecreaterequest.apps.kruise.io/now\n"},
 		"nothing":             {"empty", "", time.Hour, "nothing under way, and nothing that ended in the last 1h0m0s (--all shows everything) in namespace empty\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

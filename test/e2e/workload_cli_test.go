@@ -93,14 +93,13 @@ func count(all []string, is string) (n int) {
 	return n
 }
 
-// kubectl refuses to undo a Deployment that is held.
 func TestABadImageIsTakenBackByACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 3,")
 	before := w.ready(3)
 	w.follows(", progressDeadlineSeconds: 15")
 	w.command(1, []string{"PodsFailed", "kubectl refit why web-", "kubectl refit rollout undo deployment/web"}, "set", "image", w.ref, "app="+missingImage, followed)
-	w.refusedRun("paused", "rollout", "undo", w.ref)
+	w.refusedRun("error:", "rollout", "undo", w.ref)
 	w.command(0, []string{"3 of 3 pods have the template"}, "rollout", "undo", w.ref, followed)
 	w.keeps(before)
 	if got := imagesOf(w.ready(3)); count(got, image) != 3 {

@@ -55,18 +55,20 @@ func (c *command) follow(ctx context.Context, policy *v1alpha1.InPlaceUpdatePoli
 // see looks at a version of the policy, and reports whether the command has ended.
 func (f *follower) see(policy *v1alpha1.InPlaceUpdatePolicy) bool {
 	f.verdict, f.why = judge(policy, f.generation)
+	if !seen(policy, f.generation) {
+		f.live.progress(f.why, f.ended(policy))
+		return f.ended(policy)
+	}
 	for _, failure := range policy.Status.Failures {
 		if key := failure.Pod + failure.Reason; !f.told[key] {
 			f.told[key] = true
 			f.Output.Say("pod %s: %s: %s", failure.Pod, failure.Reason, failure.Message)
 		}
 	}
-	if policy.Status.ObservedTargetGeneration >= f.generation {
-		if f.revision == "" {
-			f.revision = policy.Status.UpdateRevision
-		}
-		f.live.see(policy)
+	if f.revision == "" {
+		f.revision = policy.Status.UpdateRevision
 	}
+	f.live.see(policy)
 	f.live.progress(bar(policy, f.why), f.ended(policy))
 	if hint := advice(policy, f.target); hint != "" && f.verdict != verdictFailed && !f.told[hint] && !f.ended(policy) {
 		f.told[hint] = true

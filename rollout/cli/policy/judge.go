@@ -46,6 +46,11 @@ func judge(policy *v1alpha1.InPlaceUpdatePolicy, generation int64) (verdict, str
 	return verdictWaiting, text(progressing)
 }
 
+// seen reports whether the status belongs to the template of a generation of the workload.
+func seen(policy *v1alpha1.InPlaceUpdatePolicy, generation int64) bool {
+	return policy.Status.ObservedGeneration >= policy.Generation && policy.Status.ObservedTargetGeneration >= generation
+}
+
 // pausing reports whether the pause of the present step lasts until it is promoted.
 func pausing(policy *v1alpha1.InPlaceUpdatePolicy) bool {
 	step := policy.Status.Step

@@ -21,6 +21,10 @@ func Status(ctx context.Context, config Config, target Target, watch bool) error
 		return console.Ended(ctx, c.follow(ctx, policy, s, false))
 	}
 	_, why := judge(policy, s.object.GetGeneration())
+	if !seen(policy, s.object.GetGeneration()) { // its counts are of an earlier template
+		c.Output.Print("%s: %s\n", c.target, why)
+		return nil
+	}
 	c.Output.Print("%s: %s\n", c.target, bar(policy, why))
 	for _, failure := range policy.Status.Failures {
 		c.Output.Print("  pod %s: %s: %s\n", failure.Pod, failure.Reason, failure.Message)

@@ -81,6 +81,23 @@ func TestStatusSaysHowAnUpdateStandsAndWhatToDo(t *testing.T) {
 	}
 }
 
+// They are of an earlier template.
+func TestFailuresOfAnEarlierTemplateAreNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, existing(func(p *v1alpha1.InPlaceUpdatePolicy) {
+			in(metav1.ConditionFalse, v1alpha1.ReasonPodsFailed, "1 pod has failed")(p)
+			p.Status.ObservedTargetGeneration, p.Status.Failures = 1, []v1alpha1.PodFailure{{Pod: "web-2-a", Reason: "ImagePullBackOff"}}
+		}))
+		f.config.Timeout = time.Minute
+		for _, watch := range []bool{false, true} {
+			if err := policy.Status(t.Context(), f.config.Config, web, watch); (err == nil) == watch || strings.Contains(f.out.String(), "ImagePullBackOff") {
+				t.Errorf("%v:\n%s", err, f.out.String())
+			}
+		}
+	})
+}
+
 // Nothing has its pods updated any more.
 func TestStatusOfAHeldWorkloadWithoutAPolicyFails(t *testing.T) {
 	t.Parallel()
