@@ -102,9 +102,9 @@ func TestTableOfAnUpdateOnATerminal(t *testing.T) {
 	got = regexp.MustCompile(` +[0-9]+\.[0-9]s`).ReplaceAllString(got, " Ns")
 	got = regexp.MustCompile(`(?m) (Ns|-)( +(Ns|-))* +(updated|updating)$`).ReplaceAllString(got, " ... $4")
 	const want = `POD    CONTAINER  OLD           NEW           TERM    START   READY   STATE
-web-1  app        old           -             ... updating
-web-2  app        old           new           ... updated
-[######--------------] 1 of 3 pods updated and ready, 1 being updated, 0 failed: Updating: 1 pod is…`
+web-1  app        old           ... updating
+web-2  app        old           new ... updated
+[######--------------] 1 of 3 pods updated and ready, 1 being updated, 0 failed: Updating: 1 pod i…`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("on the screen (-want +got):\n%s", diff)
 	}
