@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -34,7 +35,11 @@ type PodPreview struct {
 // The policy does not have to exist.
 func NewPreview(policy *v1alpha1.InPlaceUpdatePolicy, w *Workload, pods []*corev1.Pod, now time.Time) Preview {
 	v := &view{policy: policy, workload: w, now: now, decision: Decision{Status: *policy.Status.DeepCopy()}}
-	refused := v.compare(pods)
+	fields, err := NewFields(w.Template, w.former(pods), policy.Status.Update)
+	refused := (*plan.RefusedError)(nil)
+	if !errors.As(err, &refused) {
+		v.fields = fields
+	}
 	v.observe(Observation{Workload: w, Pods: pods})
 	preview := Preview{Refused: refused}
 	order := v.outdated()
