@@ -75,7 +75,7 @@ func TestACrashBackoffOfAnImageThatComesBackIsNotCalledAFailure(t *testing.T) {
 			recorded.State.Refit.After = map[string][]string{"log": {"gone"}}
 		}
 		got := inplace.Next(pod, recorded, nil, morning)
-		if got.Kind != inplace.KindBlocked || got.Reason != "CrashLoopBackOff" || got.Message != tt.want || got.Final || !got.Again.Equal(morning.Add(40*time.Second)) {
+		if got.Kind != inplace.KindBlocked || got.Reason != "CrashLoopBackOff" || got.Message != tt.want || got.Final || !got.Again.Equal(morning.Add(40*time.Second)) || got.Delayed == (name == "the new instance has ended") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -48,6 +48,8 @@ type Decision struct {
 	Again time.Time
 	// Final says for KindBlocked that waiting does not help.
 	Final bool
+	// Delayed says for KindBlocked that kubelet has not tried the new instance yet, and will at the end of its crash back-off.
+	Delayed bool
 }
 
 // Reasons of KindBlocked that do not come from kubelet.

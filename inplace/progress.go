@@ -259,7 +259,7 @@ func (v *view) startProblem(status *corev1.ContainerStatus) *Decision {
 		d.Message = fmt.Sprintf("container %s is not started with %s before the end of kubelet's crash back-off, because kubelet has started it "+
 			"with this image within the last 10 minutes; kubectl refit restart starts it at once", status.Name, image)
 	}
-	d.Again = kubelet.BackoffUntil(status)
+	d.Again, d.Delayed = kubelet.BackoffUntil(status), v.delayed(status)
 	d.Final = waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull"
 	return d
 }
@@ -268,12 +268,17 @@ func (v *view) startProblem(status *corev1.ContainerStatus) *Decision {
 // start with it, or else "". The key of kubelet's crash back-off has the image and the resources, so the back-off of an
 // image continues when the image comes back.
 func (v *view) delayedImage(status *corev1.ContainerStatus) string {
-	was, ended, container := v.record.Extension().Instances[status.Name], status.LastTerminationState.Terminated, plan.Find(&v.pod.Spec, status.Name)
-	delayed := status.State.Waiting.Reason == kubelet.ReasonCrashLoopBackOff && ended != nil && was.ContainerID != "" && was.ContainerID == ended.ContainerID
-	if !delayed || container == nil || container.Image == was.Image {
+	was, container := v.record.Extension().Instances[status.Name], plan.Find(&v.pod.Spec, status.Name)
+	if !v.delayed(status) || container == nil || container.Image == was.Image {
 		return ""
 	}
 	return container.Image
+}
+
+// delayed reports whether kubelet's crash back-off delays the first instance after the update.
+func (v *view) delayed(status *corev1.ContainerStatus) bool {
+	was, ended := v.record.Extension().Instances[status.Name], status.LastTerminationState.Terminated
+	return status.State.Waiting.Reason == kubelet.ReasonCrashLoopBackOff && ended != nil && was.ContainerID != "" && was.ContainerID == ended.ContainerID
 }
 
 // maxMessage limits messages taken from kubelet, in bytes.

@@ -23,8 +23,11 @@ import (
 // Workloads are the kinds that restart completes, as users type them.
 var Workloads = []string{"pod", "deployment", "statefulset", "daemonset", "replicaset", "cloneset"}
 
+// Updatable are the workloads whose pods can be updated in place.
+var Updatable = []string{"deployment", "statefulset", "daemonset"}
+
 // Requests are the kinds that timeline completes.
-var Requests = []string{"crr", "restartrollout"}
+var Requests = []string{"crr", "restartrollout", "inplaceupdatepolicy"}
 
 // Cluster reads completions from a cluster.
 type Cluster struct {
@@ -67,6 +70,8 @@ func kindOf(kind string) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case "crr":
 		return v1beta1.GroupVersion().WithKind("ContainerRecreateRequest"), true
+	case "inplaceupdatepolicy":
+		return v1alpha1.GroupVersion().WithKind("InPlaceUpdatePolicy"), true
 	case "restartrollout":
 		return v1alpha1.GroupVersion().WithKind("RestartRollout"), true
 	}

@@ -29,7 +29,7 @@ type Line struct {
 	Ended  time.Time
 }
 
-// Describe returns the row of an object: a ContainerRecreateRequest, a RestartRollout or an ImagePullJob.
+// Describe returns the row of an object: a ContainerRecreateRequest, a RestartRollout, an InPlaceUpdatePolicy or an ImagePullJob.
 func Describe(object client.Object) Line {
 	line := Line{Object: object, By: object.GetAnnotations()[v1beta1.AnnotationRequestedBy]}
 	switch o := object.(type) {
@@ -42,6 +42,9 @@ func Describe(object client.Object) Line {
 			line.By = trigger
 		}
 		line.rollout(o)
+	case *v1alpha1.InPlaceUpdatePolicy:
+		line.Name = "inplaceupdatepolicy/" + o.Name
+		line.update(o)
 	case *v1beta1.ImagePullJob:
 		line.Name, line.Target = "imagepulljob/"+o.Name, o.Spec.Image
 		line.pull(o)
@@ -92,6 +95,24 @@ func (l *Line) rollout(object *v1alpha1.RestartRollout) {
 		l.Ended = status.CompletionTime.Time
 	} else if l.State == "" {
 		l.State = "Waiting"
+	}
+}
+
+// update fills in the state of a policy: how the last update of its workload stands.
+func (l *Line) update(policy *v1alpha1.InPlaceUpdatePolicy) {
+	status := policy.Status
+	l.Target = workload(&policy.Spec.TargetRef)
+	l.Done = fmt.Sprintf("%d/%d", status.UpdatedReadyPods, status.MatchedPods)
+	l.State = "Waiting"
+	for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionAccepted} {
+		c := meta.FindStatusCondition(status.Conditions, kind)
+		if c != nil && (kind == v1alpha1.ConditionProgressing || c.Status == metav1.ConditionFalse) {
+			l.State, l.Detail = c.Reason, c.Message
+		}
+	}
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Status == metav1.ConditionTrue {
+		l.State, l.Detail, l.Ended = v1beta1.ConditionSucceeded, ready.Message, ready.LastTransitionTime.Time
 	}
 }
 

@@ -33,7 +33,7 @@ type Config struct {
 
 // lists returns empty lists of the kinds that are shown.
 func lists() []client.ObjectList {
-	return []client.ObjectList{&v1beta1.ContainerRecreateRequestList{}, &v1alpha1.RestartRolloutList{}, &v1beta1.ImagePullJobList{}}
+	return []client.ObjectList{&v1beta1.ContainerRecreateRequestList{}, &v1alpha1.RestartRolloutList{}, &v1alpha1.InPlaceUpdatePolicyList{}, &v1beta1.ImagePullJobList{}}
 }
 
 // Run prints the objects, the newest last, with the requests of a RestartRollout below it, and then the objects that create

@@ -57,6 +57,13 @@ func rollout(change func(*v1alpha1.RestartRollout)) *v1alpha1.RestartRollout {
 	return r
 }
 
+func policy(changes ...metav1.Condition) *v1alpha1.InPlaceUpdatePolicy {
+	p := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: at(-300)}}
+	p.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	p.Status.MatchedPods, p.Status.UpdatedReadyPods, p.Status.Conditions = 5, 2, changes
+	return p
+}
+
 func pull(change func(*v1beta1.ImagePullJobStatus)) *v1beta1.ImagePullJob {
 	j := &v1beta1.ImagePullJob{ObjectMeta: object("shop", "warm", -4)}
 	j.Spec.Image = "app:2"
@@ -102,10 +109,17 @@ func TestDescribe(t *testing.T) {
 		}), "restartrollout/web-x deployment/web MaxUnavailable 2/5 RestartSchedule/nightly 1 of 5 pods is unavailable"},
 		"done rollout":   {rollout(end(v1alpha1.ConditionSucceeded, "Restarted")), "restartrollout/web-x deployment/web Succeeded 2/5 alice Restarted: m"},
 		"failed rollout": {rollout(end(v1alpha1.ConditionFailed, "PodsFailed")), "restartrollout/web-x deployment/web Failed 2/5 alice PodsFailed: m"},
-		"new pull":       {pull(func(s *v1beta1.ImagePullJobStatus) { s.StartTime = nil }), "imagepulljob/warm app:2 Waiting 1/3 alice "},
-		"pull":           {pull(nil), "imagepulljob/warm app:2 Pulling 1/3 alice "},
-		"done pull":      {pull(func(s *v1beta1.ImagePullJobStatus) { s.Succeeded, s.CompletionTime = 3, new(at(0)) }), "imagepulljob/warm app:2 Succeeded 3/3 alice "},
-		"no node":        {pull(func(s *v1beta1.ImagePullJobStatus) { s.Desired, s.Succeeded, s.CompletionTime = 0, 0, new(at(0)) }), "imagepulljob/warm app:2 NoNodes 0/0 alice "},
+		"new policy":     {policy(), "inplaceupdatepolicy/web deployment/web Waiting 2/5  "},
+		"update": {policy(metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: "Updating", Message: "3 pods are left"}),
+			"inplaceupdatepolicy/web deployment/web Updating 2/5  3 pods are left"},
+		"second policy": {policy(metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Conflicted", Message: "m"}),
+			"inplaceupdatepolicy/web deployment/web Conflicted 2/5  m"},
+		"done update": {policy(metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Message: "all", LastTransitionTime: at(-3)}),
+			"inplaceupdatepolicy/web deployment/web Succeeded 2/5  all"},
+		"new pull":  {pull(func(s *v1beta1.ImagePullJobStatus) { s.StartTime = nil }), "imagepulljob/warm app:2 Waiting 1/3 alice "},
+		"pull":      {pull(nil), "imagepulljob/warm app:2 Pulling 1/3 alice "},
+		"done pull": {pull(func(s *v1beta1.ImagePullJobStatus) { s.Succeeded, s.CompletionTime = 3, new(at(0)) }), "imagepulljob/warm app:2 Succeeded 3/3 alice "},
+		"no node":   {pull(func(s *v1beta1.ImagePullJobStatus) { s.Desired, s.Succeeded, s.CompletionTime = 0, 0, new(at(0)) }), "imagepulljob/warm app:2 NoNodes 0/0 alice "},
 		"no image": {pull(func(s *v1beta1.ImagePullJobStatus) {
 			s.Desired, s.Succeeded, s.CompletionTime, s.Message = 0, 0, new(at(0)), "invalid reference"
 			s.Conditions = []metav1.Condition{{Type: v1beta1.ConditionPullFailed, Status: metav1.ConditionTrue, Reason: jobplan.ReasonInvalidImage}}
@@ -126,7 +140,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	objects := []client.Object{
 		ended(request("shop", "old", -300), crr.Outcome{}, -200), ended(request("shop", "recent", -50), crr.Outcome{}, -49), request("shop", "now", -1),
-		request("other", "elsewhere", -2), rollout(nil),
+		request("other", "elsewhere", -2), rollout(nil), policy(metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at(-200)}),
 	}
 	for name, tc := range map[string]struct {
 		namespace, format string
@@ -144,7 +158,7 @@ shop        restartrollout/web-x   deployment/web   MaxUnavailable   2/5    alic
 other       crr/elsewhere          pod/web-0        Waiting          0/1    alice          2m
 shop        crr/now                pod/web-0        Waiting          0/1    alice          60s
 `},
-		"names of everything": {"shop", "name", 0, "containerrecreaterequest.apps.kruise.io/old\ncontainerrecreaterequest.apps.kruise.io/recent\nrestartrollout.refit.dev/web-x\ncontainerrecreaterequest.apps.kruise.io/now\n"},
+		"names of everything": {"shop", "name", 0, "containerrecreaterequest.apps.kruise.io/old\ninplaceupdatepolicy.refit.dev/web\ncontainerrecreaterequest.apps.kruise.io/recent\nrestartrollout.refit.dev/web-x\ncontainerrecreaterequest.apps.kruise.io/now\n"},
 		"nothing":             {"empty", "", time.Hour, "nothing under way, and nothing that ended in the last 1h0m0s (--all shows everything) in namespace empty\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 
 // Moment is the time of one thing that happened.
 type Moment struct {
-	Request   string `json:"request"`
+	Request   string `json:"request,omitempty"` // empty for an update
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"` // empty for the whole request
 	What      string `json:"what"`

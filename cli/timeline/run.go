@@ -34,10 +34,10 @@ type Config struct {
 	Format string
 }
 
-// Target is a request, or the requests of a rollout.
-type Target struct{ Request, Rollout string }
+// Target is a request, the requests of a rollout, or the last update by an InPlaceUpdatePolicy.
+type Target struct{ Request, Rollout, Policy string }
 
-// ParseTarget reads crr/NAME or restartrollout/NAME, with the names of the kinds that kubectl accepts.
+// ParseTarget reads crr/NAME, restartrollout/NAME or inplaceupdatepolicy/NAME, with the names of the kinds that kubectl accepts.
 func ParseTarget(text string) (Target, error) {
 	if kind, name, ok := console.KindName(text); ok {
 		kind, _, _ = strings.Cut(kind, ".")
@@ -46,9 +46,11 @@ func ParseTarget(text string) (Target, error) {
 			return Target{Request: name}, nil
 		case "restartrollout", "restartrollouts":
 			return Target{Rollout: name}, nil
+		case "inplaceupdatepolicy", "inplaceupdatepolicies", "iup":
+			return Target{Policy: name}, nil
 		}
 	}
-	return Target{}, fmt.Errorf("%w: %q: want crr/NAME or restartrollout/NAME", console.ErrUsage, text)
+	return Target{}, fmt.Errorf("%w: %q: want crr/NAME, restartrollout/NAME or inplaceupdatepolicy/NAME", console.ErrUsage, text)
 }
 
 // report is what is shown.
@@ -83,6 +85,12 @@ func Run(ctx context.Context, config Config, out io.Writer, target Target) error
 }
 
 func (c Config) read(ctx context.Context, target Target) (*report, error) {
+	if target.Policy != "" {
+		if c.Format == "svg" {
+			return nil, fmt.Errorf("%w: --output=svg is for restarts; want json or yaml", console.ErrUsage)
+		}
+		return c.update(ctx, target.Policy)
+	}
 	r := &report{}
 	var requests v1beta1.ContainerRecreateRequestList
 	if target.Rollout == "" {

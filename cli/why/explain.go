@@ -45,6 +45,8 @@ type Container struct {
 	Request     string `json:"request,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	Reason      string `json:"reason,omitempty"`
+	// Policy is the InPlaceUpdatePolicy that has updated the container.
+	Policy string `json:"policy,omitempty"`
 	// ExitCode of the previous instance, if it is known.
 	ExitCode *int32 `json:"exitCode,omitempty"`
 	// Previous reports whether the log of the previous instance can be read.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli/governed"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kubelet"
@@ -63,12 +64,24 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		return fmt.Errorf("list Events of the pod: %w", err)
 	}
 	AddEvents(containers, &pod, events.Items)
+	policies, err := governed.New(ctx, config.API, config.Namespace)
+	if err != nil {
+		return err
+	}
+	policy, err := policies.Policy(ctx, &pod)
+	if err != nil {
+		return err
+	}
+	AddUpdate(containers, &pod, policy)
 	if config.Format != "" {
 		return encode(out, config.Format, containers)
 	}
 	fmt.Fprintf(out, "pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
 	if message := gate.Message(&pod); message != "" {
 		fmt.Fprintf(out, "  OutOfServices: %s\n", message)
+	}
+	if message := updateOf(&pod, policy); message != "" {
+		fmt.Fprintf(out, "  %s\n", message)
 	}
 	for i := range containers {
 		if err := config.write(ctx, out, name, &containers[i]); err != nil {

@@ -13,9 +13,11 @@ import (
 	inplacecli "github.com/refit-project/refit/inplace/cli"
 	"github.com/refit-project/refit/inplace/cli/change"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/rollout/cli/policy"
 )
 
-const setLong = `Change a running pod without recreating it: its UID, IP, node, volumes and the other containers stay.
+const setLong = `Change running pods without recreating them: UID, IP, node, volumes and the other containers stay. The target is a
+pod, or a Deployment, StatefulSet or DaemonSet: then the template is changed, and refit-manager updates the pods in place.
 
   set image       new images: kubelet replaces the containers, and only these
   set resources   requests and limits of CPU and memory: no container is stopped, unless its resizePolicy says so
@@ -32,14 +34,20 @@ How far an update has come is recorded on the pod. If the command is interrupted
 it removes the record and puts the pod back into its Services. Later, or if it is killed, the record stays, and the same command
 continues the update; until then the pod may be out of its Services, see docs/inplace.md. Several commands for one pod add up.
 
-A pod that a workload owns can be changed too; the workload's template stays as it is, and the next pod it makes is as
+For a workload an InPlaceUpdatePolicy is created if it has none. It stays: later changes of the template, also by kubectl set image,
+kubectl apply or GitOps, are made in place too, until the policy is deleted. --max-unavailable, --drain-seconds,
+--ignore-pod-disruption-budgets and --canary are written to the policy, and are left as they are without the flag. --dry-run says of each
+pod what would happen. The command follows the update to its end, or to the pause after --canary; the update does not depend on it.
+See also kubectl refit rollout.
+
+A pod that a workload owns can be changed by itself; the workload's template stays as it is, and the next pod it makes is as
 before. Before the pod is taken out of its Services, or its first container is stopped, the command waits until no more than
 --max-unavailable pods of the workload are unavailable by it, for whatever reason the others are, and until
 PodDisruptionBudgets allow it; a pod without a workload asks only these. A pod that cannot become ready by itself waits
 for nothing, and neither does an update that stops no container.
 
-Exit codes: 0 the pod runs with what was asked for, 1 failed or superseded by another change, 2 refused (nothing has been changed) or
-wrong usage, 124 not done within --timeout, 130 interrupted.`
+Exit codes: 0 the pods run with what was asked for, or the pods of --canary do, 1 failed or superseded by another change, 2 refused (nothing has
+been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
 
 func command(version string) *cobra.Command {
 	root := &cobra.Command{
@@ -52,7 +60,7 @@ func command(version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(setCommand(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
-		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), usage.Version(root))
+		timelineCommand(flags), rolloutCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), usage.Version(root))
 	completeConnection(root, flags)
 	root.SetFlagErrorFunc(usage.WrongFlag)
 	return root
@@ -61,6 +69,7 @@ func command(version string) *cobra.Command {
 // options are the flags of set.
 type options struct {
 	setflags.Flags
+	workload   setflags.Workload
 	connection *genericclioptions.ConfigFlags
 	containers []string
 }
@@ -68,10 +77,11 @@ type options struct {
 func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	o := &options{connection: connection}
 	cmd := &cobra.Command{
-		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: usage.UnknownSubcommand,
+		Use: "set", Short: "Change images, resources or environment of running pods", Long: setLong, Args: usage.UnknownSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	o.Add(cmd.PersistentFlags())
+	o.workload.Add(cmd.PersistentFlags())
 	completeContainers(cmd, connection, "order")
 	cmd.AddCommand(setImage(o), setResources(o), setEnv(o))
 	return cmd
@@ -79,10 +89,18 @@ func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 func setImage(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "image (pod/NAME | pod NAME) CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: usage.ObjectAndChanges(),
-		ValidArgsFunction: completing(o.connection, podThen(containersToSet)),
+		Use: "image (KIND/NAME | KIND NAME) CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: usage.ObjectAndChanges(),
+		ValidArgsFunction: completing(o.connection, objectThen(containersToSet)),
 		Example: `  # what would happen
   kubectl refit set image pod/web app=nginx:1.29 --dry-run
+  kubectl refit set image deployment/web app=nginx:1.29 --dry-run
+
+  # all pods of a Deployment, a quarter at a time
+  kubectl refit set image deployment/web app=nginx:1.29 --max-unavailable=25%
+
+  # a tenth of the pods first; the others after a look at these
+  kubectl refit set image deployment/web app=nginx:1.29 --canary=10%
+  kubectl refit rollout promote deployment/web
 
   # 10 seconds out of its Services first, then the proxy, and when that is ready the application
   kubectl refit set image pod/web proxy=envoy:1.36 app=shop:7 --drain-seconds=10 --order=proxy --order=app`,
@@ -97,10 +115,13 @@ func setImage(o *options) *cobra.Command {
 func setResources(o *options) *cobra.Command {
 	var to change.Sizes
 	cmd := &cobra.Command{
-		Use: "resources (pod/NAME | pod NAME) [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
-		Long: setLong, Args: usage.OneObject(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
+		Use: "resources (KIND/NAME | KIND NAME) [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
+		Long: setLong, Args: usage.OneObject(), ValidArgsFunction: completing(o.connection, objectThen(nothingMore)),
 		Example: `  # more CPU and memory for one container; what is not named stays
-  kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
+  kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi
+
+  # the same for all pods of a StatefulSet
+  kubectl refit set resources statefulset/db -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to.Containers = o.containers
 			asked, err := change.Resources(to)
@@ -115,8 +136,8 @@ func setResources(o *options) *cobra.Command {
 
 func setEnv(o *options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "env (pod/NAME | pod NAME) NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
-		Long: setLong, Args: usage.ObjectAndChanges(), ValidArgsFunction: completing(o.connection, podThen(variables)),
+		Use: "env (KIND/NAME | KIND NAME) NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
+		Long: setLong, Args: usage.ObjectAndChanges(), ValidArgsFunction: completing(o.connection, objectThen(variables)),
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,8 +156,14 @@ func (o *options) containerFlag(cmd *cobra.Command) {
 }
 
 func (o *options) run(cmd *cobra.Command, what string, how change.Change, err error) error {
-	target, targetErr := inplacecli.ParseTarget(what)
-	for _, err := range []error{o.Check(cmd.Flags()), err, targetErr} {
+	if err != nil {
+		return err
+	}
+	if kind, _, ok := console.KindName(what); !ok || !console.IsPod(kind) {
+		return o.runWorkload(cmd, what, how)
+	}
+	target, err := inplacecli.ParseTarget(what)
+	for _, err := range []error{err, o.Check(cmd.Flags()), o.workload.CheckPod(cmd.Flags())} {
 		if err != nil {
 			return err
 		}
@@ -151,6 +178,22 @@ func (o *options) run(cmd *cobra.Command, what string, how change.Change, err er
 	}
 	config.Output = console.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
 	return inplacecli.Update(cmd.Context(), config, namespace, target, how)
+}
+
+// runWorkload changes the template of a workload.
+func (o *options) runWorkload(cmd *cobra.Command, what string, how change.Change) error {
+	target, err := policy.ParseTarget(what)
+	if err != nil {
+		return err
+	}
+	config, err := o.workload.Config(&o.Flags, cmd.Flags())
+	if err != nil {
+		return err
+	}
+	if config.Config, err = policyConfig(cmd, o.connection, config.Timeout); err != nil {
+		return err
+	}
+	return policy.Set(cmd.Context(), config, target, policy.Change(how))
 }
 
 func terminal(out io.Writer) bool {

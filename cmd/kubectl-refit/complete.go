@@ -67,11 +67,11 @@ func objects(kinds ...string) offer {
 	})
 }
 
-// podThen completes pod/NAME, and then the arguments after it.
-func podThen(further offer) offer {
+// objectThen completes a pod or workload as KIND/NAME, and then the arguments after it.
+func objectThen(further offer) offer {
 	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
 		if len(args) == 0 {
-			return cluster.Objects(ctx, typed, "pod")
+			return cluster.Objects(ctx, typed, append([]string{"pod"}, completion.Updatable...)...)
 		}
 		return further(ctx, cluster, args, typed)
 	}

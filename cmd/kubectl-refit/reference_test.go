@@ -24,7 +24,7 @@ const referenceHead = `# kubectl refit
 | 0 | done |
 | 1 | failed |
 | 2 | refused, and nothing has been changed; or wrong usage |
-| 124 | not done within ` + "`--timeout`; `restart` and `pull` continue in the cluster, `set` see [inplace.md](inplace.md#if-a-command-ends-before-the-update)" + ` |
+| 124 | not done within ` + "`--timeout`; `restart`, `pull` and `set` for a workload continue in the cluster, `set` for a pod see [inplace.md](inplace.md#if-a-command-ends-before-the-update)" + ` |
 | 130 | interrupted; the same, and the message says how to follow, stop or continue it |
 
 Output:

@@ -15,15 +15,15 @@ import (
 	"github.com/refit-project/refit/internal/table"
 )
 
-const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts and ImagePullJobs that are under way or
-ended in the last hour; who asked for them, how far they are, and with --output=wide why. The requests of a RestartRollout are below it.
+const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts, updates by InPlaceUpdatePolicies and
+ImagePullJobs that are in progress or ended in the last hour; who asked for them, how far they are, and with --output=wide why. The requests of a RestartRollout are below it.
 
 Below that are RestartSchedules, with their next and last run, and RestartTriggers: workloads that are restarted when a ConfigMap or
 Secret has changed. RestartTriggers are left out for users who may not read them.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
-const watchLong = `Print a line whenever a ContainerRecreateRequest, a RestartRollout or an ImagePullJob has changed, until Ctrl-C.
+const watchLong = `Print a line whenever a ContainerRecreateRequest, a RestartRollout, an InPlaceUpdatePolicy or an ImagePullJob has changed, until Ctrl-C.
 
 Exit codes: 0 ended by Ctrl-C, 1 failed, 2 wrong usage.`
 

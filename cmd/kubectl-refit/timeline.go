@@ -13,8 +13,8 @@ import (
 	"github.com/refit-project/refit/internal/console"
 )
 
-const timelineLong = `Show when the parts of a restart happened, for a ContainerRecreateRequest or for the requests of a RestartRollout. Each time is shown
-with its source: annotations and conditions of the request, the pod's status, or Events, which the cluster keeps for an hour. A time
+const timelineLong = `Show when the parts of a restart happened, for a ContainerRecreateRequest or for the requests of a RestartRollout; or of an update in place,
+for the pods that an InPlaceUpdatePolicy has updated to the present template. Each time is shown with its source: annotations and conditions of the request, the pod's status, or Events, which the cluster keeps for an hour. A time
 that is not recorded anywhere is shown as not known, with the reason. What has not happened yet is shown as not yet, with what comes
 before it.
 
@@ -23,8 +23,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`
 func timelineCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config timeline.Config
 	cmd := &cobra.Command{
-		Use: "timeline (crr/NAME | restartrollout/NAME)", Short: "Show when the parts of a restart happened", Long: timelineLong, Args: usage.OneObject(),
-		Example: "  kubectl refit timeline crr/web-0-x7k2p\n  kubectl refit timeline crr/web-0-x7k2p -o svg > restart.svg",
+		Use: "timeline (crr/NAME | restartrollout/NAME | inplaceupdatepolicy/NAME)", Short: "Show when the parts of a restart or an update happened", Long: timelineLong, Args: usage.OneObject(),
+		Example: "  kubectl refit timeline crr/web-0-x7k2p\n  kubectl refit timeline crr/web-0-x7k2p -o svg > restart.svg\n  kubectl refit timeline inplaceupdatepolicy/web",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, err := timeline.ParseTarget(usage.Object(args))
 			if err != nil {

@@ -43,8 +43,14 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"sidecarset stats", []string{`unknown command "stats"; did you mean status?`}},
 		{"set image pod web", []string{"requires at least 1 change", "set image"}},
 		{"set image app=x:2", []string{"requires at least 1 change"}},
-		{"set image web app=x:2", []string{`"web": want pod/NAME`}},
-		{"set env deployment web LEVEL=debug", []string{`"deployment/web": only pods can be updated so far`}},
+		{"set image web app=x:2", []string{`"web": want KIND/NAME; did you mean deployment/web or pod/web?`}},
+		{"set image replicaset/web app=x:2", []string{`"replicaset/web": want a deployment, statefulset or daemonset`}},
+		{"set image deployment/web app=x:2 --order=app", []string{"--order has no meaning for a workload"}},
+		{"set image pod/web app=x:2 --canary=1", []string{"--canary has no meaning for a pod"}},
+		{"set image deployment/web app=x:2 --canary=0", []string{"--canary=0: want a number of at least 1"}},
+		{"set image deployment/web app=x:2 --max-unavailable=0", []string{"--max-unavailable=0: want a number of at least 1"}},
+		{"rollout status pod/web", []string{`"pod/web": want a deployment, statefulset or daemonset, or an inplaceupdatepolicy`}},
+		{"rollout restart deployment/web", []string{`unknown command "restart"`}},
 		{"doctor --openkruise=back", []string{`--openkruise: direction "back": want to-refit, from-refit or both`}},
 		{"why deployment/web", []string{`"deployment/web": want the name of a pod`}},
 	} {
@@ -67,7 +73,8 @@ func TestFormsOfKubectlAreAccepted(t *testing.T) {
 	for _, args := range []string{
 		"restart deployment shop -c app", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
 		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
-		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
+		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "set env deployment shop LEVEL=debug", "set image sts/shop app=x:2 --canary=10% --wait=false", "rollout status deploy shop",
+		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
 	} {
 		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 			t.Errorf("%s: %v", args, err)

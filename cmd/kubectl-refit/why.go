@@ -18,12 +18,12 @@ import (
 const whyLong = `Say of each container of a pod why it was restarted last:
 
   Requested       by a ContainerRecreateRequest: which, by whom and why
-  UpdatedInPlace  by an in-place update of the pod
+  UpdatedInPlace  by an in-place update of the pod: when, with which image, and by which InPlaceUpdatePolicy
   Ended           by itself or by kubelet: with exit code or signal, and the last lines of its log
   Unknown         nothing is left to tell from
   NotRestarted
 
-and which of its probes have failed, and what it waits for, as kubelet's back-off and until when. A request is found as long as it
+and which of its probes have failed, and what it waits for, as kubelet's back-off and until when; and how an update of its workload in place stands. A request is found as long as it
 exists; probes are known from Events, which the cluster keeps for an hour.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`

@@ -9,7 +9,7 @@ import (
 // Kind is the kind of a target.
 type Kind string
 
-// KindPod is the only kind so far. Workloads will follow; their pods will be updated one after another.
+// KindPod is the only kind. The pods of a workload are updated by refit-manager, when its template is changed.
 const KindPod Kind = "pod"
 
 // Target is the object that a command changes, for example "pod/web".
@@ -26,6 +26,6 @@ func ParseTarget(text string) (Target, error) {
 	case console.IsPod(kind):
 		return Target{Kind: KindPod, Name: name}, nil
 	default:
-		return Target{}, fmt.Errorf("%w: %q: only pods can be updated so far, as pod/NAME", console.ErrUsage, text)
+		return Target{}, fmt.Errorf("%w: %q: want pod/NAME", console.ErrUsage, text)
 	}
 }

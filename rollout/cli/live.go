@@ -6,9 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -16,13 +13,14 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/rollout/cli/board"
+	"github.com/refit-project/refit/rollout/cli/follow"
 )
 
 // live shows the restarts of a rollout while it runs: as a table on a terminal, or else as a line for each change.
 type live struct {
 	restarter *restarter
 	cancel    context.CancelFunc
-	kinds     []kind
+	kinds     []follow.Kind
 	group     sync.WaitGroup
 	once      sync.Once
 
@@ -35,20 +33,15 @@ type live struct {
 func (r *restarter) live(ctx context.Context, object *v1alpha1.RestartRollout) *live {
 	watching, cancel := context.WithCancel(ctx)
 	l := &live{restarter: r, cancel: cancel, board: board.New()}
-	l.kinds = []kind{{&corev1.PodList{}, client.MatchingLabelsSelector{Selector: r.selector}, l.pod}, {
-		&v1beta1.ContainerRecreateRequestList{}, client.MatchingLabels{v1alpha1.LabelRestartRollout: string(object.UID)}, l.request,
+	within := client.InNamespace(r.Namespace)
+	l.kinds = []follow.Kind{{API: r.API, List: &corev1.PodList{}, Options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: r.selector}}, See: l.pod}, {
+		API: r.API, List: &v1beta1.ContainerRecreateRequestList{},
+		Options: []client.ListOption{within, client.MatchingLabels{v1alpha1.LabelRestartRollout: string(object.UID)}}, See: l.request,
 	}}
 	for _, k := range l.kinds {
-		l.group.Go(func() { l.follow(watching, k) })
+		l.group.Go(func() { k.Follow(watching) })
 	}
 	return l
-}
-
-// kind is a watched kind of objects.
-type kind struct {
-	list client.ObjectList
-	of   client.ListOption
-	see  func(context.Context, client.Object)
 }
 
 // lastLook limits the final read of all objects.
@@ -62,7 +55,7 @@ func (l *live) stop(ctx context.Context) {
 		look, cancel := context.WithTimeout(ctx, lastLook)
 		defer cancel()
 		for _, k := range l.kinds {
-			l.read(look, k)
+			k.Read(look)
 		}
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
@@ -138,51 +131,5 @@ func (l *live) pod(_ context.Context, object client.Object) {
 		defer l.mutex.Unlock()
 		l.board.Pod(pod, time.Now())
 		l.draw()
-	}
-}
-
-// follow passes on objects as they change. It ignores errors, because the table is useful without some of the objects.
-func (l *live) follow(ctx context.Context, k kind) {
-	for ctx.Err() == nil {
-		stream, err := l.restarter.API.Watch(ctx, k.list, client.InNamespace(l.restarter.Namespace), k.of)
-		if err != nil {
-			return
-		}
-		l.read(ctx, k)
-		l.drain(ctx, stream, k.see)
-		stream.Stop()
-		pause := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
-	}
-}
-
-// read passes on the existing objects.
-func (l *live) read(ctx context.Context, k kind) {
-	if err := l.restarter.API.List(ctx, k.list, client.InNamespace(l.restarter.Namespace), k.of); err != nil {
-		return
-	}
-	_ = meta.EachListItem(k.list, func(item runtime.Object) error { // the function returns no errors
-		k.see(ctx, item.(client.Object))
-		return nil
-	})
-}
-
-func (l *live) drain(ctx context.Context, stream watch.Interface, see func(context.Context, client.Object)) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event, open := <-stream.ResultChan():
-			if !open || event.Type == watch.Error {
-				return
-			}
-			if object, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
-				see(ctx, object)
-			}
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/cli/board"
+	"github.com/refit-project/refit/rollout/cli/follow"
 )
 
 const (
@@ -75,7 +76,7 @@ func generateName(of string) string {
 
 // followRequest prints the progress of a request until it has ended.
 func (r *restarter) followRequest(ctx context.Context, request *v1beta1.ContainerRecreateRequest, began time.Time) error {
-	request, err := watchObject(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(request *v1beta1.ContainerRecreateRequest) bool {
+	request, err := follow.Object(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(request *v1beta1.ContainerRecreateRequest) bool {
 		if message := request.Status.Message; message != "" && !crr.Completed(request) {
 			r.Output.Wait("%s", message)
 		} else if !crr.Completed(request) {

@@ -22,6 +22,7 @@ import (
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/rollout"
+	"github.com/refit-project/refit/rollout/cli/follow"
 )
 
 // rollout restarts containers of several pods.
@@ -192,7 +193,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	told := map[string]bool{}
 	live := r.live(ctx, object)
 	defer live.stop(ctx)
-	object, err := watchObject(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(object *v1alpha1.RestartRollout) bool {
+	object, err := follow.Object(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(object *v1alpha1.RestartRollout) bool {
 		status := &object.Status
 		for _, failure := range status.Failures {
 			if !told[failure.Pod] {

@@ -110,6 +110,9 @@ func (v *view) judge(p *pod) {
 		known = nil // others may have written it
 	}
 	decision := inplace.Next(p.Pod, recorded, known, v.now)
+	if decision.Delayed { // as after an undo: the former image ran a moment ago
+		decision.Kind = inplace.KindWait
+	}
 	v.again(decision.Again)
 	if decision.Kind != inplace.KindDone {
 		p.stage = updating

@@ -62,9 +62,12 @@ func NotNegative(flags *pflag.FlagSet, names ...string) error {
 var maxUnavailablePattern = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`)
 
 // MaxUnavailable refuses values of --max-unavailable that the API would refuse.
-func MaxUnavailable(value string) error {
+func MaxUnavailable(value string) error { return Pods("max-unavailable", value) }
+
+// Pods refuses values of a flag, for a number of pods, that the API would refuse.
+func Pods(flag, value string) error {
 	if !maxUnavailablePattern.MatchString(value) {
-		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", console.ErrUsage, value)
+		return fmt.Errorf("%w: --%s=%s: want a number of at least 1, or a percentage from 1%% to 100%%", console.ErrUsage, flag, value)
 	}
 	return nil
 }

@@ -117,3 +117,39 @@ func TestBoardShowsWhatCountsAndIsInColourOnTerminals(t *testing.T) {
 		}
 	}
 }
+
+func TestUpdateOfAPodIsShownUntilItsNewInstanceIsReady(t *testing.T) {
+	t.Parallel()
+	pod := func(id string, running bool) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.Name = "web-0"
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: id}}
+		if running {
+			p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		}
+		return p
+	}
+	b, containers, old := New(), []string{"app"}, map[string]string{"app": "containerd://old"}
+	var lines []string
+	for _, one := range []struct {
+		pod *corev1.Pod
+		to  Progress
+		at  time.Time
+	}{
+		{pod("containerd://old", true), Progress{Containers: containers, Old: old, State: "updating"}, after(0)},
+		{pod("containerd://old", false), Progress{Containers: containers, Old: old, State: "updating"}, after(1)},
+		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "not ready"}, after(2)},
+		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "updated", Ended: true}, after(3)},
+		{pod("containerd://new", true), Progress{Containers: containers, State: "updating"}, after(10)}, // another update, without a restart
+		{pod("containerd://new", true), Progress{Containers: containers, State: "updated", Ended: true}, after(12)},
+	} {
+		lines = append(lines, b.Update(one.pod, one.to, one.at)...)
+	}
+	want := []string{
+		"pod web-0, container app: updating", "pod web-0, container app: not ready", "pod web-0, container app: updated in 3.0 s (containerd://old -> containerd://new)",
+		"pod web-0, container app: updating", "pod web-0, container app: updated in 2.0 s (- -> -)",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
+	}
+}

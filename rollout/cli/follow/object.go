@@ -1,7 +1,10 @@
-package cli
+// Package follow watches objects for the commands that show what they do until an operation has ended. What is shown must stay
+// out.
+package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,9 +15,12 @@ import (
 // relist is after how long an object is read again in case its watch was lost.
 const relist = 10 * time.Second
 
-// watchObject passes the object to done, at once and after every change, until done returns true. It returns the last
+// ErrDeleted means that the object has been deleted.
+var ErrDeleted = errors.New("has been deleted")
+
+// Object passes the object to done, at once and after every change, until done returns true. It returns the last
 // version.
-func watchObject[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (T, error) {
+func Object[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (T, error) {
 	last := object
 	see := func(now T) bool {
 		last = now
@@ -23,7 +29,7 @@ func watchObject[T client.Object](ctx context.Context, api client.WithWatch, lis
 	for {
 		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			if client.IgnoreNotFound(err) == nil {
-				return last, fmt.Errorf("%w: %s has been deleted", ErrFailed, object.GetName())
+				return last, fmt.Errorf("%s %w", object.GetName(), ErrDeleted)
 			}
 			return last, err
 		}

@@ -1,0 +1,66 @@
+package follow
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kind is a watched kind of objects.
+type Kind struct {
+	API     client.WithWatch
+	List    client.ObjectList
+	Options []client.ListOption
+	See     func(context.Context, client.Object)
+}
+
+// Follow passes on the objects as they change, until the context ends. It ignores errors, because what is shown is useful without some
+// of the objects.
+func (k Kind) Follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		stream, err := k.API.Watch(ctx, k.List, k.Options...)
+		if err != nil {
+			return
+		}
+		k.Read(ctx)
+		k.drain(ctx, stream)
+		stream.Stop()
+		pause := time.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// Read passes on the existing objects.
+func (k Kind) Read(ctx context.Context) {
+	if err := k.API.List(ctx, k.List, k.Options...); err != nil {
+		return
+	}
+	_ = meta.EachListItem(k.List, func(item runtime.Object) error { // the function returns no errors
+		k.See(ctx, item.(client.Object))
+		return nil
+	})
+}
+
+func (k Kind) drain(ctx context.Context, stream watch.Interface) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-stream.ResultChan():
+			if !open || event.Type == watch.Error {
+				return
+			}
+			if object, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
+				k.See(ctx, object)
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/rollout/cli/follow"
+)
+
+// follower follows one update.
+type follower struct {
+	*command
+
+	live *live
+	// generation of the workload whose template is followed.
+	generation int64
+	// revision names that template, since refit-manager has seen it.
+	revision string
+	// own says that the command has written the template: another one supersedes it.
+	own     bool
+	verdict verdict
+	why     string
+	told    map[string]bool
+}
+
+// errSuperseded means that somebody else has changed the template.
+var errSuperseded = errors.New("superseded by another change of the template")
+
+// follow prints the progress of the update to the template of a workload until it has ended. If own, it ends also when the
+// template is changed again, and at a pause that somebody has to end.
+func (c *command) follow(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of *stored, own bool) error {
+	f := &follower{command: c, live: newLive(c, of), generation: of.object.GetGeneration(), own: own, told: map[string]bool{}}
+	f.live.start(ctx)
+	defer f.live.stop(ctx)
+	_, err := follow.Object(ctx, c.API, &v1alpha1.InPlaceUpdatePolicyList{}, policy, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
+		policy = p.DeepCopy()
+		return f.see(policy)
+	}, c.Output.Tick)
+	f.live.stop(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return c.interrupted(ctx, f.why)
+	case errors.Is(err, follow.ErrDeleted):
+		return fmt.Errorf("%w: InPlaceUpdatePolicy %s has been deleted, so that nothing is known of the update: kubectl get %s --namespace=%s", console.ErrFailed, policy.Name, c.target, c.Namespace)
+	case err != nil:
+		return err
+	}
+	return f.end(policy)
+}
+
+// see looks at a version of the policy, and reports whether the command has ended.
+func (f *follower) see(policy *v1alpha1.InPlaceUpdatePolicy) bool {
+	f.verdict, f.why = judge(policy, f.generation)
+	if !seen(policy, f.generation) {
+		f.live.progress(f.why, f.ended(policy))
+		return f.ended(policy)
+	}
+	for _, failure := range policy.Status.Failures {
+		if key := failure.Pod + failure.Reason; !f.told[key] {
+			f.told[key] = true
+			f.Output.Say("pod %s: %s: %s", failure.Pod, failure.Reason, failure.Message)
+		}
+	}
+	if f.revision == "" {
+		f.revision = policy.Status.UpdateRevision
+	}
+	f.live.see(policy)
+	f.live.progress(bar(policy, f.why), f.ended(policy))
+	if hint := advice(policy, f.target); hint != "" && f.verdict != verdictFailed && !f.told[hint] && !f.ended(policy) {
+		f.told[hint] = true
+		f.Output.Say("it does not continue by itself\n  %s", hint)
+	}
+	return f.ended(policy)
+}
+
+// ended reports whether the command has ended.
+func (f *follower) ended(policy *v1alpha1.InPlaceUpdatePolicy) bool {
+	switch f.verdict {
+	case verdictDone, verdictFailed, verdictPartitioned:
+		return true
+	case verdictPausing:
+		return f.own
+	}
+	return f.own && (f.superseded(policy) || f.undone(policy))
+}
+
+// superseded reports whether the template is another one.
+func (f *follower) superseded(policy *v1alpha1.InPlaceUpdatePolicy) bool {
+	return f.revision != "" && policy.Status.UpdateRevision != f.revision
+}
+
+// undone reports whether the template has failed, and the former one was written.
+func (f *follower) undone(policy *v1alpha1.InPlaceUpdatePolicy) bool {
+	return f.revision != "" && policy.Status.UndoneRevision == f.revision
+}
+
+// end prints the result, and returns the error of the command.
+func (f *follower) end(policy *v1alpha1.InPlaceUpdatePolicy) error {
+	hint := ""
+	if text := advice(policy, f.target); text != "" {
+		hint = "\n  " + text
+	}
+	status := &policy.Status
+	switch {
+	case f.own && f.undone(policy):
+		return fmt.Errorf("%w: pods have failed with the template, and the former one was written to %s (failurePolicy Undo)\n  follow it: kubectl refit rollout status %s --namespace=%s",
+			console.ErrFailed, f.target, f.target, f.Namespace)
+	case f.own && f.superseded(policy):
+		return fmt.Errorf("%w: %w of %s\n  follow it: kubectl refit rollout status %s --namespace=%s", console.ErrFailed, errSuperseded, f.target, f.target, f.Namespace)
+	case f.verdict == verdictFailed:
+		return fmt.Errorf("%w: %s: %s%s", console.ErrFailed, f.target, f.why, hint)
+	case f.verdict == verdictPausing:
+		f.Output.Say("%s: %d of %d pods have the template and are available; the update pauses\n  %s", f.target, status.UpdatedReadyPods, status.MatchedPods, strings.TrimPrefix(hint, "\n  "))
+	case f.verdict == verdictPartitioned:
+		f.Output.Say("%s: %d of %d pods have the template and are available; %s", f.target, status.UpdatedReadyPods, status.MatchedPods, f.why)
+	default:
+		f.Output.Say("%s: %d of %d pods have the template and are available", f.target, status.UpdatedReadyPods, status.MatchedPods)
+	}
+	return nil
+}
+
+// interrupted returns the error of a wait that ends before the update.
+func (c *command) interrupted(ctx context.Context, last string) error {
+	if last == "" {
+		last = "nothing"
+	}
+	return fmt.Errorf("%w; the update continues\n  last:      %s\n  follow it: kubectl refit rollout status %s --namespace=%s\n  pause it:  kubectl refit rollout pause %s --namespace=%s",
+		console.Cause(ctx), last, c.target, c.Namespace, c.target, c.Namespace)
+}
+
+// bar returns the line below the table.
+func bar(policy *v1alpha1.InPlaceUpdatePolicy, why string) string {
+	const width = 20
+	status, filled := &policy.Status, 0
+	if status.MatchedPods > 0 {
+		filled = int(min(status.UpdatedReadyPods, status.MatchedPods)) * width / int(status.MatchedPods)
+	}
+	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated, %d failed: %s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
+		status.UpdatedReadyPods, status.MatchedPods, status.UpdatingPods, status.FailedPods, why)
+}

@@ -1,0 +1,129 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
+)
+
+// command runs kubectl-refit, which has to end with the code and to say the words.
+func (w *workload) command(code int, words []string, args ...string) string {
+	w.t.Helper()
+	out, is := w.refit(args...)
+	if is != code {
+		w.t.Errorf("kubectl refit %s: exit code %d, want %d:\n%s", strings.Join(args, " "), is, code, out)
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			w.t.Errorf("kubectl refit %s: no %q in:\n%s", strings.Join(args, " "), word, out)
+		}
+	}
+	return out
+}
+
+const followed = "--timeout=90s"
+
+func TestWorkloadIsUpdatedByOneCommand(t *testing.T) {
+	t.Parallel()
+	for kind, own := range map[string]string{
+		"Deployment": "replicas: 3,", "StatefulSet": "serviceName: web, replicas: 3,", "DaemonSet": ownDaemonSet,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, kind, own)
+			w.needsHold()
+			before := w.webs()
+			out := w.command(0, []string{"would be created. It stays", "restart app", newImage}, "set", "image", w.ref, "app="+newImage, "--dry-run")
+			for i := range before {
+				if !strings.Contains(out, before[i].Name) {
+					t.Errorf("pod %s is not in:\n%s", before[i].Name, out)
+				}
+			}
+			w.command(0, []string{"InPlaceUpdatePolicy web created. It stays", "pods have the template and are available"}, "set", "image", w.ref, "app="+newImage, followed)
+			pods := w.updated(before, newImage, 1)
+			w.command(0, []string{"UpdatedInPlace", "by InPlaceUpdatePolicy web", "image " + image + " -> " + newImage}, "why", pods[0].Name)
+			w.command(0, []string{pods[0].Name, "new instance started"}, "timeline", "inplaceupdatepolicy/web")
+			w.command(0, []string{"inplaceupdatepolicy/web", w.ref}, "status")
+			w.command(0, []string{"present", newImage, image}, "rollout", "history", w.ref)
+			w.command(0, []string{"pods have the template and are available"}, "rollout", "status", "inplaceupdatepolicy/web", followed)
+			w.command(0, []string{"back to revision 1"}, "rollout", "undo", w.ref, followed)
+			w.updated(pods, image, 1)
+		})
+	}
+}
+
+// kubectl says that a held StatefulSet is complete.
+func TestStatusOfARolloutIsTrueForAHeldStatefulSet(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "StatefulSet", "serviceName: web, replicas: 2,")
+	w.follows(", paused: true")
+	w.run("set", "image", w.ref, "app="+newImage)
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionUnknown, refitv1alpha1.ReasonPaused)
+	w.command(124, []string{"0 of 2 pods updated and ready", "kubectl refit rollout resume statefulset/web"}, "rollout", "status", w.ref, "--timeout=2s")
+	w.command(0, []string{"resumed"}, "rollout", "resume", w.ref)
+	w.command(0, []string{"2 of 2 pods have the template"}, "rollout", "status", w.ref, followed)
+}
+
+func TestCanaryIsPromotedByACommand(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "Deployment", "replicas: 3,")
+	w.needsHold()
+	before := w.ready(3)
+	w.command(0, []string{"1 of 3 pods have the template and are available; the update pauses", "kubectl refit rollout promote deployment/web"},
+		"set", "image", w.ref, "app="+newImage, "--canary=1", followed)
+	if got := imagesOf(w.ready(3)); count(got, newImage) != 1 {
+		t.Errorf("images %v, want one %s", got, newImage)
+	}
+	w.command(0, []string{"step 1 of 1 promoted"}, "rollout", "promote", w.ref)
+	w.command(0, []string{"3 of 3 pods have the template"}, "rollout", "status", w.ref, followed)
+	w.updated(before, newImage, 1)
+}
+
+func count(all []string, is string) (n int) {
+	for _, one := range all {
+		if one == is {
+			n++
+		}
+	}
+	return n
+}
+
+func TestABadImageIsTakenBackByACommand(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "Deployment", "replicas: 3,")
+	before := w.ready(3)
+	w.follows(", progressDeadlineSeconds: 15")
+	w.command(1, []string{"PodsFailed", "kubectl refit why web-", "kubectl refit rollout undo deployment/web"}, "set", "image", w.ref, "app="+missingImage, followed)
+	w.refusedRun("error:", "rollout", "undo", w.ref)
+	w.command(0, []string{"3 of 3 pods have the template"}, "rollout", "undo", w.ref, followed)
+	w.keeps(before)
+	if got := imagesOf(w.ready(3)); count(got, image) != 3 {
+		t.Errorf("images %v", got)
+	}
+}
+
+func TestWhatIsNotPossibleInPlaceIsRefusedByTheCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, "Deployment", "replicas: 2,")
+	w.needsHold()
+	before := w.ready(2)
+	args := []string{"set", "resources", w.ref, "--requests=cpu=10m,memory=32Mi", "--limits=cpu=10m,memory=32Mi"}
+	w.command(2, []string{"QoS class", "--allow-replacement"}, args...)
+	w.settled()
+	w.keeps(before)
+	if _, code := w.refit("rollout", "status", w.ref); code != 2 {
+		t.Errorf("rollout status without a policy: exit code %d", code)
+	}
+	w.command(0, []string{"replaced"}, append(args, "--allow-replacement", followed)...)
+	after := w.ready(2)
+	if slices.ContainsFunc(after, func(is corev1.Pod) bool {
+		return slices.ContainsFunc(before, func(was corev1.Pod) bool { return was.UID == is.UID })
+	}) {
+		t.Error("pods have not been replaced")
+	}
+}
