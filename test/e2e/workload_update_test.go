@@ -18,6 +18,13 @@ import (
 func (w *workload) follows(spec string) {
 	w.t.Helper()
 	w.needsHold()
+	w.policy(spec)
+	w.awaitHold()
+}
+
+// policy gives the workload an InPlaceUpdatePolicy, and waits until it is accepted.
+func (w *workload) policy(spec string) {
+	w.t.Helper()
 	w.input(fmt.Sprintf(`
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy
@@ -25,7 +32,6 @@ metadata: {name: web}
 spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}%s}
 `, w.kind, spec), "apply")
 	w.run("wait", "inplaceupdatepolicy/web", "--for=condition=Accepted", "--timeout="+patience.String())
-	w.awaitHold()
 }
 
 // says waits until a condition of the policy has this status and reason, for the present template.
