@@ -90,7 +90,7 @@ func (v *view) evict(observed Observation) {
 
 // allowed returns how many more pods may get the template, and why not more.
 func (v *view) allowed() (n int, reason, message string) {
-	if v.leaving() { // the update is completed first
+	if v.leaving() || v.goesBack() { // the update is completed first
 		return math.MaxInt, "", ""
 	}
 	have := 0
@@ -115,6 +115,9 @@ func (v *view) allowed() (n int, reason, message string) {
 	}
 	return math.MaxInt, "", ""
 }
+
+// goesBack reports whether the present template is the one that all pods had before: steps and partition are for a new one.
+func (v *view) goesBack() bool { return v.decision.Status.CurrentRevision == v.workload.Revision }
 
 // step returns the present step, counted from 0; after the last one their number. paused says until when it pauses.
 func (v *view) step() (index int, paused string) {

@@ -151,3 +151,27 @@ func TestPolicyThatIsDeletedInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// Steps and a partition are for a new template. All pods go back to the one that they had before, also when it was undone.
+func TestPodsGoBackWithoutStepsAndPartition(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*v1alpha1.InPlaceUpdatePolicySpec){
+		"steps": func(s *v1alpha1.InPlaceUpdatePolicySpec) {
+			s.Steps = []v1alpha1.RolloutStep{{Pods: intstr.FromInt32(1), Pause: &v1alpha1.StepPause{}}}
+		},
+		"partition": func(s *v1alpha1.InPlaceUpdatePolicySpec) { s.Partition = new(intstr.FromInt32(3)) },
+	} {
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			w := newWorld(t, kind, 4)
+			set(&w.policy.Spec)
+			w.edit(image("app:2"))
+			if w.rounds(40); w.images()["app:2"] != 1 {
+				t.Fatalf("%s of a %s: images %v", name, kind, w.images())
+			}
+			w.edit(image("app:1"))
+			if w.rounds(60); w.images()["app:1"] != 4 || w.progressing() != "True Completed" || w.created > 0 || w.policy.Status.Step != nil {
+				t.Errorf("%s of a %s: images %v, %s, %d pods created, status %+v", name, kind, w.images(), w.progressing(), w.created, w.policy.Status)
+			}
+		}
+	}
+}

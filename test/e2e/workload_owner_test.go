@@ -106,9 +106,10 @@ func (w *workload) notPossible(before []corev1.Pod) {
 // Pods with lower ordinals than the partition of the owner keep the former template.
 func TestThePartitionOfTheOwnerOfAStatefulSetIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorkload(t, "StatefulSet", "serviceName: web, replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}},")
+	w := newWorkload(t, "StatefulSet", "serviceName: web, replicas: 3,")
 	before := w.ready(3)
 	w.follows("")
+	w.patches(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}`)
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.await("the release", func(ctx context.Context) (bool, error) {
 		out, err := w.kubectl(ctx, "", "--namespace", w.namespace, "get", w.ref, "--output=yaml")
