@@ -180,6 +180,9 @@ func (c *check) update(w *workload, p *pod, was, is entry.Write, container *core
 	t := &take{pod: p, by: "update of " + container.Name, user: is.User, begun: podMoment(is), line: is.Line}
 	if set := c.setOf(container, t.begun); set != nil && is.User == c.Options.Manager {
 		t.by, t.most = "SidecarSet "+set.Name, setMost(set, w.replicas(t.begun.at, t.begun))
+	} else if policy := c.policyOf(w, t.begun); policy != nil && is.User == c.Options.Manager {
+		t.by, t.most = "InPlaceUpdatePolicy "+policy.Name, most(policy.Spec.MaxUnavailable, w.replicas(t.begun.at, t.begun))
+		t.ignoresBudgets = policy.Spec.PodDisruptionBudgetPolicy == refitv1alpha1.PodDisruptionBudgetIgnore
 	}
 	before := ""
 	if status := statusOf(was.Pod, container.Name); status != nil {
@@ -221,6 +224,21 @@ func (c *check) setOf(container *corev1.Container, m moment) *v1beta1.SidecarSet
 		named := slices.ContainsFunc(set.Spec.Containers, func(s v1beta1.SidecarContainer) bool { return s.Name == container.Name })
 		if named && (found == nil || entry.Revision(found.ResourceVersion) < entry.Revision(set.ResourceVersion)) {
 			found = set
+		}
+	}
+	return found
+}
+
+// policyOf is the InPlaceUpdatePolicy of a workload, as it was at that moment; nil if there was none.
+func (c *check) policyOf(w *workload, m moment) *refitv1alpha1.InPlaceUpdatePolicy {
+	var found *refitv1alpha1.InPlaceUpdatePolicy
+	for i := range c.Writes {
+		p := c.Writes[i].Policy
+		if p == nil || p.Namespace != w.namespace || p.Spec.TargetRef.Name != w.name || !(moment{entry.Revision(p.ResourceVersion), c.Writes[i].Received}).before(m) {
+			continue
+		}
+		if found == nil || entry.Revision(found.ResourceVersion) < entry.Revision(p.ResourceVersion) {
+			found = p
 		}
 	}
 	return found
