@@ -229,21 +229,6 @@ func (c *check) setOf(container *corev1.Container, m moment) *v1beta1.SidecarSet
 	return found
 }
 
-// policyOf is the InPlaceUpdatePolicy of a workload, as it was at that moment; nil if there was none.
-func (c *check) policyOf(w *workload, m moment) *refitv1alpha1.InPlaceUpdatePolicy {
-	var found *refitv1alpha1.InPlaceUpdatePolicy
-	for i := range c.Writes {
-		p := c.Writes[i].Policy
-		if p == nil || p.Namespace != w.namespace || p.Spec.TargetRef.Name != w.name || !(moment{entry.Revision(p.ResourceVersion), c.Writes[i].Received}).before(m) {
-			continue
-		}
-		if found == nil || entry.Revision(found.ResourceVersion) < entry.Revision(p.ResourceVersion) {
-			found = p
-		}
-	}
-	return found
-}
-
 // setMost is how many pods of a workload a SidecarSet may take out. Without maxUnavailablePerWorkload one of them stays.
 func setMost(set *v1beta1.SidecarSet, replicas int) int {
 	strategy := set.Spec.UpdateStrategy

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
@@ -104,10 +106,13 @@ func (c *check) podsOf(p *policy) (all []*pod) {
 	if len(p.workload) == 0 {
 		return nil
 	}
-	wanted := p.workload[0].Workload.Spec.Template.Labels
+	selector, err := metav1.LabelSelectorAsSelector(p.workload[0].Workload.Spec.Selector)
+	if err != nil {
+		return nil // the API server refuses it
+	}
 	byUID := map[string]*pod{}
 	for _, w := range c.Writes {
-		if w.Pod == nil || w.Pod.Namespace != p.namespace || !has(w.Pod.Labels, wanted) {
+		if w.Pod == nil || w.Pod.Namespace != p.namespace || !selector.Matches(labels.Set(w.Pod.Labels)) {
 			continue
 		}
 		uid := string(w.Pod.UID)
@@ -123,15 +128,6 @@ func (c *check) podsOf(p *policy) (all []*pod) {
 		})
 	}
 	return all
-}
-
-func has(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return len(wanted) > 0
 }
 
 // removedAt is when the workload was deleted; the end of the run if it was not.

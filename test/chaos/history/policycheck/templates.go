@@ -37,6 +37,9 @@ func (p *policy) templates() (all []template) {
 			all[n-1].until = max(all[n-1].until, w.Workload.Generation)
 			continue
 		}
+		if len(is) == 0 {
+			continue
+		}
 		all = append(all, template{images: is, since: w.At, generation: w.Workload.Generation, until: w.Workload.Generation, line: w.Line})
 	}
 	return all
@@ -125,6 +128,9 @@ func (c *check) doubtful(p *pod, since, until time.Time) bool {
 // once checks that a container gets no more images than its template has had.
 func (c *check) once(p *policy, pod *pod) {
 	templates := p.templates()
+	if len(templates) == 0 {
+		return
+	}
 	for name := range templates[0].images {
 		var writes []entry.Write
 		for i := 1; i < len(pod.versions); i++ {
@@ -184,7 +190,9 @@ func (c *check) restarts(p *policy, pod *pod, name string, writes int) {
 		if s.Name != name || int(s.RestartCount) <= writes || c.doubtful(pod, first, last.Received) || c.ordered(pod, name) {
 			continue
 		}
-		if !slices.ContainsFunc(c.Faults, func(f entry.Fault) bool { return restarting(f) && f.On(last.Pod.Spec.NodeName) && f.Overlaps(first, last.Received) }) {
+		if !slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+			return restarting(f) && f.On(last.Pod.Spec.NodeName) && f.Overlaps(first, last.Received)
+		}) {
 			c.Violate("I22", p.String(), fmt.Sprintf("container %s of pod %s was restarted %d times; it got another image %d times", name, last.Pod.Name, s.RestartCount, writes), last.Line)
 		}
 	}
