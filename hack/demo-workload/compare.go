@@ -82,7 +82,7 @@ func (d *demo) quiet(ctx context.Context, load *corev1.Pod, since time.Time) err
 		if err := d.client.Get(ctx, client.ObjectKeyFromObject(load), load); err != nil || load.Status.Phase == corev1.PodPending {
 			return false, client.IgnoreNotFound(err)
 		}
-		seen, _, err := d.log(ctx, load)
+		seen, err := d.log(ctx, load)
 		if err != nil && !errors.Is(err, traffic.ErrUnfinished) {
 			return false, err
 		}
@@ -96,12 +96,13 @@ func (d *demo) quiet(ctx context.Context, load *corev1.Pod, since time.Time) err
 	})
 }
 
-func (d *demo) log(ctx context.Context, load *corev1.Pod) ([]traffic.Interval, traffic.Interval, error) {
+func (d *demo) log(ctx context.Context, load *corev1.Pod) ([]traffic.Interval, error) {
 	out, err := d.RunKubectl(ctx, "", "--namespace="+namespace, "logs", load.Name)
 	if err != nil {
-		return nil, traffic.Interval{}, err
+		return nil, err
 	}
-	return traffic.Read(strings.NewReader(out))
+	seen, _, err := traffic.Read(strings.NewReader(out))
+	return seen, err
 }
 
 // end stops the requests and counts those that ended after began.
@@ -109,7 +110,7 @@ func (d *demo) end(ctx context.Context, load *corev1.Pod, began time.Time, r *re
 	// The command may be killed with the container that it ends.
 	_, stopErr := d.RunKubectl(ctx, "", "--namespace="+namespace, "exec", load.Name, "--", "/load", "stop")
 	return d.until(ctx, "the end of the requests", func(ctx context.Context) (bool, error) {
-		seen, _, err := d.log(ctx, load)
+		seen, err := d.log(ctx, load)
 		if errors.Is(err, traffic.ErrUnfinished) {
 			return false, nil
 		}

@@ -42,11 +42,15 @@ func (w *workload) setsPolicy(spec string) {
 // waitsAfterOnePod waits until the first step has ended, and returns the pods.
 func (w *workload) waitsAfterOnePod(image string) []corev1.Pod {
 	w.t.Helper()
-	var policy *refitv1alpha1.InPlaceUpdatePolicy
-	w.await("the end of the first step", func(context.Context) (bool, error) {
-		policy = w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonStep)
-		return policy.Status.StepTime != nil, nil
+	policy := &refitv1alpha1.InPlaceUpdatePolicy{}
+	w.await("the end of the first step", func(ctx context.Context) (bool, error) {
+		u, err := w.get(ctx)
+		if err == nil {
+			err = w.Get(ctx, w.key("web"), policy)
+		}
+		return err == nil && policy.Status.ObservedTargetGeneration == u.GetGeneration() && policy.Status.StepTime != nil, err
 	})
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonStep)
 	if s := policy.Status; s.Step == nil || *s.Step != 0 || s.UpdatedReadyPods != 1 || s.UpdatingPods != 0 {
 		w.t.Errorf("status %+v after the first step", s)
 	}
