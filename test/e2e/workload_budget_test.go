@@ -127,20 +127,12 @@ func TestAPodThatIsNotReadyIsUpdatedFirst(t *testing.T) {
 	w.exec(broken, "app", "touch /tmp/away")
 	e.await(2)
 	w.patches(fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"resources":{"limits":{"cpu":"300m"}}}]}}}}`, newImage))
-	first := ""
-	w.await("the first pod", func(ctx context.Context) (bool, error) {
-		pods, err := w.list(ctx)
-		for i := range pods {
-			if containerOf(&pods[i], "app").Image == newImage {
-				first += pods[i].Name
-			}
+	after := w.updated(before, newImage, 1)
+	first := status(w.pod(broken), "app").State.Running.StartedAt
+	for _, pod := range after {
+		if began := status(&pod, "app").State.Running.StartedAt; began.Before(&first) {
+			t.Errorf("pod %s was updated before %s, which was not ready", pod.Name, broken)
 		}
-		return first != "", err
-	})
-	if first != broken {
-		t.Errorf("the first updated pods: %s, want %s, which is not ready", first, broken)
-	}
-	for _, pod := range w.updated(before, newImage, 1) {
 		if cpu := status(&pod, "app").Resources.Limits.Cpu().String(); cpu != "300m" {
 			t.Errorf("pod %s has a limit of %s CPU, want 300m", pod.Name, cpu)
 		}

@@ -82,7 +82,7 @@ func TestAnUpdateWaitsInItsStepsUntilTheyArePromoted(t *testing.T) {
 	t.Parallel()
 	forKinds(t, deploymentAndStatefulSet, func(t *testing.T, w *workload) {
 		before := w.webs()
-		w.follows(", steps: [{pods: 1, pause: {}}, {pods: 50%, pause: {seconds: 3}}]")
+		w.follows(", steps: [{pods: 1, pause: {}}, {pods: 50%, pause: {}}]")
 		w.run("set", "image", w.ref, "app="+newImage)
 		w.waitsAfterOnePod(newImage)
 		policy := w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonStep)
@@ -93,6 +93,7 @@ func TestAnUpdateWaitsInItsStepsUntilTheyArePromoted(t *testing.T) {
 			s := &policy.Status
 			return s.Step != nil && *s.Step == 1 && s.StepTime != nil && s.UpdatedReadyPods == 2, err
 		})
+		w.setsPolicy(fmt.Sprintf(`"promoted":{"revision":%q,"step":1}`, policy.Status.UpdateRevision))
 		w.updated(before, newImage, 1)
 		if s := w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "").Status; s.Step != nil || s.Update != nil {
 			t.Errorf("status at the end: %+v", s)
