@@ -34,11 +34,12 @@ spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}%s}
 	w.run("wait", "inplaceupdatepolicy/web", "--for=condition=Accepted", "--timeout="+patience.String())
 }
 
-// says waits until a condition of the policy has this status and reason, for the present template.
+// says waits until a condition of the policy has this status and reason, for the present template. Several updates, one after
+// another, may take longer than patience.
 func (w *workload) says(kind string, status metav1.ConditionStatus, reason string) *refitv1alpha1.InPlaceUpdatePolicy {
 	w.t.Helper()
 	policy := &refitv1alpha1.InPlaceUpdatePolicy{}
-	err := until(w.t.Context(), patience, func(ctx context.Context) (bool, error) {
+	err := until(w.t.Context(), 3*patience, func(ctx context.Context) (bool, error) {
 		u, err := w.get(ctx)
 		if err == nil {
 			err = w.Get(ctx, w.key("web"), policy)
