@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-kubernetes test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -19,6 +19,9 @@ demo-probe: ## A probe labels a pod as idle and as allocated (or on your cluster
 
 demo-inplace: ## A running pod gets a new image and resources in place, beside one that is recreated (or on your cluster: as demo)
 	@hack/run.sh demo-inplace
+
+demo-workload: ## A Deployment under load gets a new image and more CPU in place, beside one that is rolled out (or on your cluster: as demo)
+	@hack/run.sh demo-workload
 
 demo-sidecarset: ## Sidecars injected, updated in place in ten pods, and upgraded hot under load (or on your cluster: as demo)
 	@hack/run.sh demo-sidecarset

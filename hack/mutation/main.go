@@ -39,7 +39,7 @@ var testsElsewhere = map[string]string{
 	"probe/control/compiled": "probe/control", "probe/control/marks": "probe/control",
 	"image/control/nodewrite": "image/control", "image/control/secretcopy": "image/control", "probe/podprobe/share": "probe/podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
 	"internal/prepull": "sidecarset/control/prepull", "sidecarset/control/beside": "sidecarset/control", "probe/transport": "probe", "sidecarset/podrules": "sidecarset/admission",
-	"cli/governed": "cli/timeline",
+	"cli/governed":             "cli/timeline",
 	"hotupdate/inpod/download": "hotupdate/inpod", "hotupdate/inpod/httpapi": "hotupdate/inpod", "hotupdate/inpod/metrics": "hotupdate/inpod", "hotupdate/inpod/record": "hotupdate/inpod", "hotupdate/inpod/steps": "hotupdate/inpod", "hotupdate/inpod/trigger": "hotupdate/inpod", "probe/endpoint": "probe/inpod/httpprobe",
 }
 

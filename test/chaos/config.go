@@ -132,7 +132,7 @@ func (c Config) least() verdict.Least {
 	if c.long() {
 		least.Faults[entry.KindCall], least.Faults[entry.KindRuntimeRestart] = 12, 8
 		least.Faults[entry.KindAPIServerStop], least.Faults[entry.KindCertificates], least.Faults[entry.KindSidecarNice] = 1, 1, 1
-		least.Due, least.Taken = 2, 20
+		least.Due, least.Taken, least.Followers = 2, 20, 3
 	}
 	return least
 }

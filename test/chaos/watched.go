@@ -50,7 +50,7 @@ func (r *run) watchServices(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	for kind, list := range map[string]client.ObjectList{
 		entry.KindEndpointSlice: &discoveryv1.EndpointSliceList{}, entry.KindBudget: &policyv1.PodDisruptionBudgetList{},
-		entry.KindWorkload: &appsv1.DeploymentList{},
+		entry.KindWorkload: &appsv1.DeploymentList{}, entry.KindStatefulSet: &appsv1.StatefulSetList{}, entry.KindDaemonSet: &appsv1.DaemonSetList{},
 	} {
 		group.Go(func() error {
 			for inner.Err() == nil {

@@ -36,7 +36,6 @@ func TestWorkloadIsUpdatedByOneCommand(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkload(t, kind, own)
-			w.needsHold()
 			before := w.webs()
 			out := w.command(0, []string{"would be created. It stays", "restart app", newImage}, "set", "image", w.ref, "app="+newImage, "--dry-run")
 			for i := range before {
@@ -72,7 +71,6 @@ func TestStatusOfARolloutIsTrueForAHeldStatefulSet(t *testing.T) {
 func TestCanaryIsPromotedByACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 3,")
-	w.needsHold()
 	before := w.ready(3)
 	w.command(0, []string{"1 of 3 pods have the template and are available; the update pauses", "kubectl refit rollout promote deployment/web"},
 		"set", "image", w.ref, "app="+newImage, "--canary=1", followed)
@@ -110,7 +108,6 @@ func TestABadImageIsTakenBackByACommand(t *testing.T) {
 func TestWhatIsNotPossibleInPlaceIsRefusedByTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 2,")
-	w.needsHold()
 	before := w.ready(2)
 	args := []string{"set", "resources", w.ref, "--requests=cpu=10m,memory=32Mi", "--limits=cpu=10m,memory=32Mi"}
 	w.command(2, []string{"QoS class", "--allow-replacement"}, args...)

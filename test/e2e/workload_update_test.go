@@ -17,6 +17,13 @@ import (
 // follows gives the workload an InPlaceUpdatePolicy with these fields, as in a flow of YAML, and waits until templates are held.
 func (w *workload) follows(spec string) {
 	w.t.Helper()
+	w.policy(spec)
+	w.awaitHold()
+}
+
+// policy gives the workload an InPlaceUpdatePolicy, and waits until it is accepted.
+func (w *workload) policy(spec string) {
+	w.t.Helper()
 	w.input(fmt.Sprintf(`
 apiVersion: refit.dev/v1alpha1
 kind: InPlaceUpdatePolicy
@@ -24,14 +31,14 @@ metadata: {name: web}
 spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}%s}
 `, w.kind, spec), "apply")
 	w.run("wait", "inplaceupdatepolicy/web", "--for=condition=Accepted", "--timeout="+patience.String())
-	w.awaitHold()
 }
 
-// says waits until a condition of the policy has this status and reason, for the present template.
+// says waits until a condition of the policy has this status and reason, for the present template. Several updates, one after
+// another, may take longer than patience.
 func (w *workload) says(kind string, status metav1.ConditionStatus, reason string) *refitv1alpha1.InPlaceUpdatePolicy {
 	w.t.Helper()
 	policy := &refitv1alpha1.InPlaceUpdatePolicy{}
-	err := until(w.t.Context(), patience, func(ctx context.Context) (bool, error) {
+	err := until(w.t.Context(), 3*patience, func(ctx context.Context) (bool, error) {
 		u, err := w.get(ctx)
 		if err == nil {
 			err = w.Get(ctx, w.key("web"), policy)

@@ -9,6 +9,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/clustercheck"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
+	"github.com/refit-project/refit/test/chaos/history/policycheck"
 	"github.com/refit-project/refit/test/chaos/history/requestcheck"
 	"github.com/refit-project/refit/test/chaos/history/rolloutcheck"
 	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
@@ -42,6 +43,7 @@ func Check(records model.Records, options verdict.Options) verdict.Report {
 	updatecheck.Check(j)
 	sidecarsetcheck.Check(j)
 	availabilitycheck.Check(j)
+	policycheck.Check(j)
 	count(j)
 	load(j)
 	return j.Report
@@ -83,6 +85,7 @@ func load(j *verdict.Judgement) {
 	refuse("refused updates", totals.Refused, least.Refused)
 	refuse("updates of SidecarSets", totals.SidecarUpdates, least.SidecarUpdates)
 	refuse("takes of pods of watched workloads", totals.Taken, least.Taken)
+	refuse("pods that followed the template of their workload", totals.Followers, least.Followers)
 	refuse("ended rollouts", totals.RolledOut, least.RolledOut)
 	refuse("rollouts for changes", totals.Triggered, least.Triggered)
 	for kind, want := range least.Faults {

@@ -47,4 +47,7 @@
 //	    has read the budget, as the Eviction API does.
 //	I21 A RestartRollout is complete only when nothing that it has begun is under way, unless its deadline has ended it. Its status
 //	    counts the pods that were restarted, and calls none restarting when nothing is under way any more.
+//	I22 An InPlaceUpdatePolicy says that the update to a template is complete only when all pods of the workload have it, and says it in the end.
+//	    It restarts no container of a pod twice for one change of the template, nor one that does not change. With InPlaceOnly
+//	    no controller replaces a pod.
 package history

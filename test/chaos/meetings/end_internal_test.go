@@ -93,3 +93,25 @@ func refusing(t *testing.T, times int64) *Meetings {
 	t.Cleanup(func() { _ = journal.Close() })
 	return New(&cluster.Cluster{WithWatch: api}, journal, func() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }, t.TempDir())
 }
+
+// A policy that stays behind would hold the workload of the next meeting.
+func TestAMeetingLeavesNoWorkloadOfAnyKind(t *testing.T) {
+	t.Parallel()
+	m := refusing(t, 0)
+	for n, kind := range []string{kindDeployment, kindStatefulSet, kindDaemonSet} {
+		m.make(t.Context(), deal{n, meeting{"templates", func(ctx context.Context, s *stage) error {
+			s.kind = kind
+			p := &refitv1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: workloadName}}
+			s.left = append(s.left, p)
+			return errors.Join(s.create(ctx, p), s.create(ctx, s.named()))
+		}}})
+	}
+	for _, list := range []client.ObjectList{&refitv1alpha1.InPlaceUpdatePolicyList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}} {
+		if err := m.cluster.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		if n := meta.LenList(list); n != 0 {
+			t.Errorf("%d objects of %T stay behind", n, list)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package meetings makes things meet on the pods of a workload: restarts with pods that are young or not ready for a moment, several
-// rollouts and SidecarSets at once, stops that outlive what began them, and budgets that allow nothing. Each meeting has a
-// namespace and a Deployment with a Service of its own, which are gone when it is over.
+// rollouts and SidecarSets at once, stops that outlive what began them, budgets that allow nothing, and templates that change again and
+// back while pods follow them in place. Each meeting has a namespace and a workload with a Service of its own, which are gone when it is over.
 package meetings
 
 import (
@@ -62,7 +62,7 @@ const ordered = "orders"
 func kinds() []meeting {
 	return []meeting{
 		{"young", young}, {"blip", blip}, {"sets", sets}, {"budget", budget}, {"failed", failed}, {"deadline", deadline},
-		{"evict", evict}, {ordered, orders}, {"replace", replace},
+		{"evict", evict}, {ordered, orders}, {"replace", replace}, {"templates", templates},
 	}
 }
 

@@ -37,6 +37,7 @@ type stage struct {
 	tool      func() (string, error) // path of kubectl-refit
 	number    int
 	namespace string
+	kind      string // of the workload; empty: a Deployment
 	rollouts  int
 	left      []client.Object // to be deleted first at the end
 }
@@ -56,7 +57,7 @@ type shape struct {
 
 func workloadLabels() map[string]string { return map[string]string{cluster.Label: workloadName} }
 
-// workload makes the Deployment, its Service and its PodDisruptionBudget.
+// workload makes the workload, its Service and its PodDisruptionBudget.
 func (s *stage) workload(ctx context.Context, form shape) error {
 	if err := s.cluster.Namespace(ctx, s.namespace); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *stage) workload(ctx context.Context, form shape) error {
 	service := &corev1.Service{ObjectMeta: object}
 	service.Spec.Selector = workloadLabels()
 	service.Spec.Ports = []corev1.ServicePort{{Port: port}}
-	objects := []client.Object{service, s.deployment(form)}
+	objects := []client.Object{service, ofKind(s.deployment(form), s.kind)}
 	if form.mostDisabled != nil {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: object}
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: workloadLabels()}
@@ -131,12 +132,12 @@ func (s *stage) pods(ctx context.Context) ([]corev1.Pod, error) {
 // until all pods of the workload are as they are to be.
 func (s *stage) until(ctx context.Context, what string, is func(*corev1.Pod) bool) error {
 	return cluster.Until(ctx, what, cluster.RolloutTime, func(ctx context.Context) bool {
-		var workload appsv1.Deployment
-		if s.cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workloadName}, &workload) != nil {
+		workload := s.named()
+		if s.cluster.Get(ctx, client.ObjectKeyFromObject(workload), workload) != nil {
 			return false
 		}
 		pods, err := s.pods(ctx)
-		return err == nil && len(pods) == int(*workload.Spec.Replicas) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !is(&p) })
+		return err == nil && len(pods) == desired(workload) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !is(&p) })
 	})
 }
 
@@ -238,7 +239,7 @@ func (s *stage) leave(ctx context.Context) error {
 		}
 	}
 	object := metav1.ObjectMeta{Namespace: s.namespace, Name: workloadName}
-	errs = append(errs, s.remove(ctx, &appsv1.Deployment{ObjectMeta: object}, &policyv1.PodDisruptionBudget{ObjectMeta: object}))
+	errs = append(errs, s.remove(ctx, s.named(), &policyv1.PodDisruptionBudget{ObjectMeta: object}))
 	return errors.Join(errs...)
 }
 

@@ -24,6 +24,7 @@ func Print(out io.Writer, report verdict.Report) {
 	fmt.Fprintf(out, "updates     %d of files by sidecars: %d accepted, %d refused\n", t.Updates, t.Updated, t.Refused)
 	fmt.Fprintf(out, "rollouts    %d of workloads, %d ended; %d for changes of a ConfigMap, %d by a schedule\n", t.Rollouts, t.RolledOut, t.Triggered, t.Scheduled)
 	fmt.Fprintf(out, "sidecars    %d updates of pods by SidecarSets\n", t.SidecarUpdates)
+	fmt.Fprintf(out, "templates   %d updates of pods by InPlaceUpdatePolicies, %d templates that all pods of a workload got\n", t.Followers, t.Templates)
 	fmt.Fprintf(out, "taken       %d pods of workloads with a Service, by all that restarts, updates or evicts them\n", t.Taken)
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
 	if kills := t.Faults[entry.KindDaemonKill]; kills > 0 && t.Lasted > 0 {
@@ -40,7 +41,7 @@ func Print(out io.Writer, report verdict.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "I16", "I17", "I18", "I19", "I20", "I21", "admission", "crash", "grace", "leak", "verdict", "volume"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "I16", "I17", "I18", "I19", "I20", "I21", "I22", "admission", "crash", "grace", "leak", "verdict", "volume"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)

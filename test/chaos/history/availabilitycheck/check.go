@@ -1,6 +1,6 @@
 // Package availabilitycheck checks what Refit takes out of service on several pods of a workload at a time, whoever of its actors begins it:
-// RestartRollouts, SidecarSets in place and by eviction, and users with one pod after the other. It judges the Deployments that a client of
-// the run has watched, from the pods' versions, the requests, and that client's view of EndpointSlices and PodDisruptionBudgets (I17 to I21).
+// RestartRollouts, SidecarSets in place and by eviction, InPlaceUpdatePolicies, and users with one pod after the other. It judges the workloads
+// that a client of the run has watched, from the pods' versions, the requests, and that client's view of EndpointSlices and PodDisruptionBudgets (I17 to I21).
 package availabilitycheck
 
 import (

@@ -180,6 +180,9 @@ func (c *check) update(w *workload, p *pod, was, is entry.Write, container *core
 	t := &take{pod: p, by: "update of " + container.Name, user: is.User, begun: podMoment(is), line: is.Line}
 	if set := c.setOf(container, t.begun); set != nil && is.User == c.Options.Manager {
 		t.by, t.most = "SidecarSet "+set.Name, setMost(set, w.replicas(t.begun.at, t.begun))
+	} else if policy := c.policyOf(w, t.begun); policy != nil && is.User == c.Options.Manager {
+		t.by, t.most = "InPlaceUpdatePolicy "+policy.Name, most(policy.Spec.MaxUnavailable, w.replicas(t.begun.at, t.begun))
+		t.ignoresBudgets = policy.Spec.PodDisruptionBudgetPolicy == refitv1alpha1.PodDisruptionBudgetIgnore
 	}
 	before := ""
 	if status := statusOf(was.Pod, container.Name); status != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
 )
@@ -34,7 +35,7 @@ func requestMoment(w entry.Write) moment {
 	return moment{entry.Revision(w.Request.ResourceVersion), w.Received}
 }
 
-// workload is a Deployment of the run, which the record of the watches names.
+// workload is one of the run, which the record of the watches names.
 type workload struct {
 	namespace, name string
 	selector        labels.Selector
@@ -65,6 +66,21 @@ func (w *workload) replicas(since time.Time, until moment) int {
 		least = min(least, now)
 	}
 	return max(least, 0)
+}
+
+// policyOf is the InPlaceUpdatePolicy of a workload, as it was at that moment; nil if there was none.
+func (c *check) policyOf(w *workload, m moment) *refitv1alpha1.InPlaceUpdatePolicy {
+	var found *refitv1alpha1.InPlaceUpdatePolicy
+	for i := range c.Writes {
+		p := c.Writes[i].Policy
+		if p == nil || p.Namespace != w.namespace || p.Spec.TargetRef.Name != w.name || !(moment{entry.Revision(p.ResourceVersion), c.Writes[i].Received}).before(m) {
+			continue
+		}
+		if found == nil || entry.Revision(found.ResourceVersion) < entry.Revision(p.ResourceVersion) {
+			found = p
+		}
+	}
+	return found
 }
 
 // pod is a pod with all of its versions that are known, in the order in which they were stored.

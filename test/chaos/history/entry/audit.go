@@ -24,7 +24,7 @@ type Write struct {
 	Node           string
 	Received, Done time.Time
 	Code           int
-	// Request, Pod, Pull, Rollout, Trigger, Schedule and SidecarSet are what was stored, where the audit policy keeps it.
+	// Request, Pod, Pull, Rollout, Trigger, Schedule, SidecarSet and Policy are what was stored, where the audit policy keeps it.
 	Request    *v1beta1.ContainerRecreateRequest
 	Pod        *corev1.Pod
 	Pull       *v1beta1.ImagePullJob
@@ -32,6 +32,7 @@ type Write struct {
 	Trigger    *refitv1alpha1.RestartTrigger
 	Schedule   *refitv1alpha1.RestartSchedule
 	SidecarSet *v1beta1.SidecarSet
+	Policy     *refitv1alpha1.InPlaceUpdatePolicy
 	// Annotations and Labels are those that a patch changes, where the audit policy keeps it.
 	Annotations, Labels []string
 	// Ends says that the patch was to end a request, whether or not it was stored.
@@ -46,6 +47,7 @@ type Write struct {
 const (
 	RequestResource   = "containerrecreaterequests"
 	RolloutResource   = refitv1alpha1.ResourceRestartRollout
+	PolicyResource    = refitv1alpha1.ResourceInPlaceUpdatePolicy
 	ScheduleResource  = refitv1alpha1.ResourceRestartSchedule
 	ConfigResource    = "configmaps"
 	PullResource      = "imagepulljobs"
@@ -187,6 +189,9 @@ func (w *Write) decode(response json.RawMessage) error {
 	case head.Kind == refitv1alpha1.KindRestartSchedule && head.APIVersion == refitv1alpha1.GroupVersion().String():
 		w.Schedule = &refitv1alpha1.RestartSchedule{}
 		into = w.Schedule
+	case head.Kind == refitv1alpha1.KindInPlaceUpdatePolicy && head.APIVersion == refitv1alpha1.GroupVersion().String():
+		w.Policy = &refitv1alpha1.InPlaceUpdatePolicy{}
+		into = w.Policy
 	case head.Kind == "Pod" && head.APIVersion == "v1":
 		w.Pod = &corev1.Pod{}
 		into = w.Pod

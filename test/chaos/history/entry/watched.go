@@ -18,6 +18,8 @@ const (
 	KindEndpointSlice = "EndpointSlice"
 	KindBudget        = "PodDisruptionBudget"
 	KindWorkload      = "Deployment"
+	KindStatefulSet   = "StatefulSet"
+	KindDaemonSet     = "DaemonSet"
 )
 
 // WatchLost is the event of a watch that has broken: until the next event of the kind nobody knows what it missed.
@@ -32,8 +34,10 @@ type Watched struct {
 	Event string
 	Kind  string
 
-	Slice    *discoveryv1.EndpointSlice
-	Budget   *policyv1.PodDisruptionBudget
+	Slice  *discoveryv1.EndpointSlice
+	Budget *policyv1.PodDisruptionBudget
+	// Workload is also a StatefulSet or DaemonSet: their selector, replicas and template are the same in JSON. The replicas of a
+	// DaemonSet are the nodes that are to have a pod.
 	Workload *appsv1.Deployment
 
 	// Line of the record.
@@ -73,7 +77,7 @@ func watchedOf(line WatchedLine) (Watched, error) {
 	case KindBudget:
 		w.Budget = &policyv1.PodDisruptionBudget{}
 		object = w.Budget
-	case KindWorkload:
+	case KindWorkload, KindStatefulSet, KindDaemonSet:
 		w.Workload = &appsv1.Deployment{}
 		object = w.Workload
 	default:
@@ -81,6 +85,13 @@ func watchedOf(line WatchedLine) (Watched, error) {
 	}
 	if err := json.Unmarshal(line.Object, object); err != nil {
 		return w, fmt.Errorf("watched %s: %w", line.Kind, err)
+	}
+	if line.Kind == KindDaemonSet {
+		var set appsv1.DaemonSet
+		if err := json.Unmarshal(line.Object, &set); err != nil {
+			return w, fmt.Errorf("watched %s: %w", line.Kind, err)
+		}
+		w.Workload.Spec.Replicas = &set.Status.DesiredNumberScheduled
 	}
 	w.Line.Text += fmt.Sprintf(" %s/%s%s", object.GetNamespace(), object.GetName(), w.detail())
 	return w, nil

@@ -65,6 +65,8 @@ type Least struct {
 	SidecarUpdates int
 	// Taken is what Refit has begun on pods of workloads that were watched.
 	Taken int
+	// Followers are updates of pods by InPlaceUpdatePolicies.
+	Followers int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -95,8 +97,11 @@ type Totals struct {
 	// SidecarUpdates are updates of pods by SidecarSets that were begun.
 	SidecarUpdates int
 	// Taken is what Refit has begun on pods of workloads that were watched, within a limit of who had it begun.
-	Taken  int
-	Faults map[string]int
+	Taken int
+	// Followers are updates of pods by InPlaceUpdatePolicies that were begun, Templates the templates that all pods of a workload
+	// got by them.
+	Followers, Templates int
+	Faults               map[string]int
 	// Sampled are processes of ours that lived long enough for their growth to be judged.
 	Sampled int
 	// Lasted is the time from the begin of the first fault to the end of the last that is not the absence of Refit.
