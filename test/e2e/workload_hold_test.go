@@ -33,12 +33,10 @@ spec: {targetRef: {apiVersion: apps/v1, kind: %s, name: web}, paused: true}
 	w.awaitHold()
 }
 
-// needsHold skips the test before Kubernetes 1.36.
+// needsHold skips the test on a version of Kubernetes that cannot hold workloads.
 func (w *workload) needsHold() {
 	w.t.Helper()
-	if out := w.run("get", "--raw", "/apis/admissionregistration.k8s.io/v1"); !strings.Contains(out, `"MutatingAdmissionPolicy"`) {
-		w.t.Skip("the API server has no MutatingAdmissionPolicy in v1: Kubernetes 1.36")
-	}
+	w.needs(w.t, mutatingPolicies)
 }
 
 func (w *workload) awaitHold() {
