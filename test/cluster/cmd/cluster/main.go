@@ -116,7 +116,7 @@ func upCommand(open opener) *cobra.Command {
 				return err
 			}
 			return cluster.Up(command.Context(), lifecycle.Options{
-				Sources: sources(dir),
+				Sources: sources(dir, os.Getenv("KUBERNETES")),
 				Nodes:   int(nodes),
 				Kubelet: kubeletOptions(),
 
@@ -149,17 +149,15 @@ func buildCommand(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = programs.Get(command.Context(), sources(dir), progress.New(os.Stdout), os.Stdout)
+			kubernetes := cmp.Or(os.Getenv("KUBERNETES"), build.DefaultKubernetes)
+			_, err = programs.Get(command.Context(), sources(dir, kubernetes), progress.New(os.Stdout), os.Stdout)
 			return err
 		},
 	}
 }
 
-func sources(dir state.Dir) programs.Sources {
-	return programs.Sources{
-		Module:     filepath.Join(dir.Checkout(), "test", "cluster"),
-		Kubernetes: cmp.Or(os.Getenv("KUBERNETES"), build.DefaultKubernetes),
-	}
+func sources(dir state.Dir, kubernetes string) programs.Sources {
+	return programs.Sources{Module: filepath.Join(dir.Checkout(), "test", "cluster"), Kubernetes: kubernetes}
 }
 
 func downCommand(open opener) *cobra.Command {
