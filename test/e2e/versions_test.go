@@ -21,6 +21,7 @@ var (
 	restartRules      = since{35, "rules for the restart of a container (KEP-5307)"}
 	mutatingPolicies  = since{36, "MutatingAdmissionPolicy in v1 (KEP-3962)"}
 	observedByKubelet = since{34, "observedGeneration of pods (KEP-5067)"}
+	relistsOnEvents   = since{37, "a relist for each event of the runtime (EventedPLEG, KEP-3386)"}
 )
 
 // needed is what older versions of Kubernetes lack, by the names of the tests that need it.
