@@ -30,7 +30,7 @@ test: ## Lint, unit tests with -race, conformance, end to end on a real cluster;
 	@hack/run.sh test
 
 test-kubernetes: ## The end-to-end tests on another version of Kubernetes than make test (VERSION=1.34)
-	@KUBERNETES='$(or $(VERSION),$(error VERSION=1.37, 1.34 or 1.31))' hack/run.sh test -part=e2e
+	@KUBERNETES='$(or $(VERSION),$(error VERSION=1.36, 1.34 or 1.31))' hack/run.sh test -part=e2e
 
 test-vm: ## The demos on a fresh Debian with systemd and cgroup v2, in a virtual machine, before and after a power failure
 	@test/vm/run.sh

@@ -74,7 +74,7 @@ type PodContainerProbe struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="containerName must be the name of a container: lower case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="containerName must be the name of a container: lower case letters, digits and '-'"
 	ContainerName string `json:"containerName"`
 	// Probe as in a pod. By default it runs once a second with a timeout of one second, and one result is enough.
 	//
@@ -98,7 +98,7 @@ type PodContainerProbe struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady', 'PodReadyToStartContainers', 'PodHasNetwork', 'DisruptionTarget', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting'])",message="podConditionType is written by kubelet or a controller; choose a type of your own, as example.com/idle"
-	// +kubebuilder:validation:XValidation:rule="self == '' || !format.qualifiedName().validate(self).hasValue()",message="podConditionType must look like a label's key, as example.com/idle"
+	// +kubebuilder:validation:XValidation:rule="self == '' || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253)",message="podConditionType must look like a label's key, as example.com/idle"
 	PodConditionType string `json:"podConditionType,omitempty"`
 }
 

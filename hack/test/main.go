@@ -58,6 +58,10 @@ func run(ctx context.Context, part string) error {
 	if err != nil {
 		return err
 	}
+	kubernetes, err := kubernetesMinor()
+	if err != nil {
+		return err
+	}
 	s := &suite{
 		root: root, report: step.New(os.Stdout, filepath.Join(root, "dist", "log")),
 		part: part, tool: map[string]string{}, ran: map[string]verdict.Tests{},
@@ -84,7 +88,7 @@ func run(ctx context.Context, part string) error {
 		faults = append(faults, s.onCluster(ctx, s.endToEnd))
 	}
 	if part != partAudit {
-		faults = append(faults, verdict.Check(s.ran, expected(part)))
+		faults = append(faults, verdict.Check(s.ran, expected(part, kubernetes)))
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")

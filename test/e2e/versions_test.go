@@ -21,10 +21,10 @@ var (
 	restartRules      = since{35, "rules for the restart of a container (KEP-5307)"}
 	mutatingPolicies  = since{36, "MutatingAdmissionPolicy in v1 (KEP-3962)"}
 	observedByKubelet = since{34, "observedGeneration of pods (KEP-5067)"}
+	relistsOnEvents   = since{37, "a relist for each event of the runtime (EventedPLEG, KEP-3386)"}
 )
 
-// needed is what older versions of Kubernetes lack, by the names of the tests that need it. hack/test/expected.go allows the same
-// tests to be skipped on other versions than the default.
+// needed is what older versions of Kubernetes lack, by the names of the tests that need it.
 var needed = map[string]since{
 	"TestCompiledSidecarSetIsInjectedWithoutTheManager": mutatingPolicies,
 	"TestContainerPolicyAndRulesComeBeforeThePods":      restartRules,
@@ -50,9 +50,15 @@ func (c *cluster) needsItsVersion(t *testing.T) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
 	for _, name := range []string{test, t.Name()} {
-		if is := needed[name]; c.minor < is.minor {
-			t.Skipf("needs Kubernetes 1.%d for %s", is.minor, is.what)
-		}
+		c.needs(t, needed[name])
+	}
+}
+
+// needs skips the test on an older version of Kubernetes. hack/test/verdict reads the version from the text.
+func (c *cluster) needs(t *testing.T, is since) {
+	t.Helper()
+	if c.minor < is.minor {
+		t.Skipf("needs Kubernetes 1.%d for %s", is.minor, is.what)
 	}
 }
 

@@ -17,15 +17,17 @@ func TestReadCountsTestsAndNotPackages(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":0}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
 {"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"output","Package":"p","Test":"TestNew","Output":"    versions_test.go:51: needs Kubernetes 1.36 for MutatingAdmissionPolicy\n"}
+{"Action":"skip","Package":"p","Test":"TestNew","Elapsed":0}
 {"Action":"fail","Package":"p","Test":"TestC","Elapsed":0}
 {"Action":"pass","Package":"p","Elapsed":0.1}
 {"Action":"skip","Package":"q","Elapsed":0}
 `))
-	want := verdict.Tests{Passed: []string{"p.TestA/sub", "p.TestA"}, Failed: []string{"p.TestC"}, Skipped: []string{"p.TestB"}}
+	want := verdict.Tests{Passed: []string{"p.TestA/sub", "p.TestA"}, Failed: []string{"p.TestC"}, Skipped: []string{"p.TestB", "p.TestNew"}, Needs: map[string]int{"p.TestNew": 36}}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	if got.String() != "2 passed, 1 failed, 1 skipped" {
+	if got.String() != "2 passed, 1 failed, 2 skipped" {
 		t.Errorf("in words: %s", got)
 	}
 	if _, err := verdict.Read(strings.NewReader("{")); err == nil {
@@ -75,5 +77,15 @@ func TestCheckFindsWhatGoTestCallsOK(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestATestMayBeSkippedOnAnOlderKubernetesThanItNeeds(t *testing.T) {
+	t.Parallel()
+	ran := map[string]verdict.Tests{"e2e": {Passed: []string{"p.TestA"}, Skipped: []string{"p.TestNew"}, Needs: map[string]int{"p.TestNew": 36}}}
+	for minor, allowed := range map[int]bool{0: false, 31: true, 35: true, 36: false, 37: false} {
+		if err := verdict.Check(ran, map[string]verdict.Expected{"e2e": {Kubernetes: minor}}); (err == nil) != allowed {
+			t.Errorf("skipped on 1.%d: got %v, want it allowed: %t", minor, err, allowed)
+		}
 	}
 }

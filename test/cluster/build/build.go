@@ -23,7 +23,7 @@ import (
 )
 
 // DefaultKubernetes is the minor version of a cluster for which none is asked.
-const DefaultKubernetes = "1.36"
+const DefaultKubernetes = "1.37"
 
 // release is a version of Kubernetes that can be built.
 type release struct {

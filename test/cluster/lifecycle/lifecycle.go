@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/refit-project/refit/hack/images/oci"
 	"github.com/refit-project/refit/test/cluster/apiserver"
+	"github.com/refit-project/refit/test/cluster/build"
 	"github.com/refit-project/refit/test/cluster/cgroup"
 	"github.com/refit-project/refit/test/cluster/config"
 	"github.com/refit-project/refit/test/cluster/programs"
@@ -41,6 +43,20 @@ type settings struct {
 	APIPort      int              `json:"apiPort"`
 	RegistryPort int              `json:"registryPort"`
 	Programs     programs.Folders `json:"programs"`
+	Kubernetes   string           `json:"kubernetes"`
+}
+
+// version is the minor version of Kubernetes of a cluster for which wanted is asked. Without an answer it is the version of the
+// cluster that is up, or the default. A cluster of two versions is refused.
+func (s settings) version(wanted string, up bool) (string, error) {
+	running := ""
+	if up {
+		running = s.Kubernetes
+	}
+	if running != "" && wanted != "" && wanted != running {
+		return "", fmt.Errorf("the cluster that is up has Kubernetes %s, not %s: take it down first", running, wanted)
+	}
+	return cmp.Or(running, wanted, build.DefaultKubernetes), nil
 }
 
 // ErrNotUp is returned for a cluster that was never brought up.

@@ -58,6 +58,10 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 		return err
 	}
 	defer release()
+	options.Sources.Kubernetes, err = c.settings.version(options.Sources.Kubernetes, c.up())
+	if err != nil {
+		return err
+	}
 	if c.settled(ctx, options.Nodes) {
 		c.report.Say("the cluster is up already")
 		c.hint()
@@ -75,7 +79,7 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	c.settings.Programs = found
+	c.settings.Programs, c.settings.Kubernetes = found, options.Sources.Kubernetes
 	if err := c.saveSettings(); err != nil {
 		return err
 	}
@@ -102,13 +106,18 @@ func (c *Cluster) settled(ctx context.Context, nodes int) bool {
 	return err == nil && api.Ready(ctx) == nil && api.NodesReady(ctx, numbers) == nil
 }
 
-// recover makes sure that what is there is either a cluster that can be completed or nothing at all. The
-// first node's namespaces are needed by everything else.
+// up says whether there is a cluster that can be completed: the first node's namespaces are needed by everything else.
+func (c *Cluster) up() bool {
+	_, alive := process.Alive(c.record(part{holder, state.NodeName(1)}))
+	return alive && c.exists()
+}
+
+// recover makes sure that what is there is either a cluster that can be completed or nothing at all.
 func (c *Cluster) recover(ctx context.Context) error {
 	if err := c.sweep(); err != nil {
 		return err
 	}
-	if _, alive := process.Alive(c.record(part{holder, state.NodeName(1)})); alive && c.exists() {
+	if c.up() {
 		return c.recoverNodes(ctx)
 	}
 	_, err := os.Stat(c.state.Path())

@@ -37,7 +37,7 @@ var (
 type Sources struct {
 	// Module is the folder of the sources of test/cluster.
 	Module string
-	// Kubernetes is the minor version, such as "1.36".
+	// Kubernetes is the minor version, such as "1.36". Of a cluster that is brought up it may be empty: the version that it has.
 	Kubernetes string
 }
 

@@ -50,7 +50,7 @@ and this program. Inside, containerd takes every image of every registry from th
 docker.io/library/nginx:1.22 is library/nginx:1.22 there. It has busybox (1.35, 1.36, latest) and nginx
 (1.22, 1.23, latest).
 
-Environment: NODES (nodes to have at least), KUBERNETES (1.36, or 1.37, 1.34, 1.31), NODE_DISK (size, such as 2G, of a disk
+Environment: NODES (nodes to have at least), KUBERNETES (1.37, or 1.36, 1.34, 1.31), NODE_DISK (size, such as 2G, of a disk
 in memory for the container runtime of each node started from now on), KUBELET_FEATURE_GATES (Name=true,Other=false) and
 KUBELET_CRI_SOCKET (a path on the node) for kubelets started from now on, TIMEOUT_FACTOR (how many times longer than
 usual up waits, on a slow machine).`
@@ -116,7 +116,7 @@ func upCommand(open opener) *cobra.Command {
 				return err
 			}
 			return cluster.Up(command.Context(), lifecycle.Options{
-				Sources: sources(dir),
+				Sources: sources(dir, os.Getenv("KUBERNETES")),
 				Nodes:   int(nodes),
 				Kubelet: kubeletOptions(),
 
@@ -149,17 +149,15 @@ func buildCommand(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = programs.Get(command.Context(), sources(dir), progress.New(os.Stdout), os.Stdout)
+			kubernetes := cmp.Or(os.Getenv("KUBERNETES"), build.DefaultKubernetes)
+			_, err = programs.Get(command.Context(), sources(dir, kubernetes), progress.New(os.Stdout), os.Stdout)
 			return err
 		},
 	}
 }
 
-func sources(dir state.Dir) programs.Sources {
-	return programs.Sources{
-		Module:     filepath.Join(dir.Checkout(), "test", "cluster"),
-		Kubernetes: cmp.Or(os.Getenv("KUBERNETES"), build.DefaultKubernetes),
-	}
+func sources(dir state.Dir, kubernetes string) programs.Sources {
+	return programs.Sources{Module: filepath.Join(dir.Checkout(), "test", "cluster"), Kubernetes: kubernetes}
 }
 
 func downCommand(open opener) *cobra.Command {
