@@ -1,5 +1,4 @@
-// Package governed finds the InPlaceUpdatePolicy that updates a pod: the one of the workload that controls it. What is shown of it must
-// stay out.
+// Package governed finds the InPlaceUpdatePolicy of the workload that controls a pod. It prints nothing.
 package governed
 
 import (

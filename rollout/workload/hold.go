@@ -13,9 +13,6 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
-// annotationRestarted is the annotation of templates that kubectl rollout restart changes.
-const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
-
 // Hold holds a workload in an update of it, if one of the policies asks for it: it does what the MutatingAdmissionPolicy
 // refit-hold does, where the API server has none. before and after are a Deployment, a StatefulSet or a DaemonSet; after is
 // changed. It returns the policy, or nil.
@@ -39,15 +36,6 @@ func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) 
 		return policy
 	}
 	return nil
-}
-
-// Readable returns [foreign.ErrUnreadable] if the template of a workload is out of bounds: it must not be compared.
-func Readable(object metav1.Object) error {
-	v := versionOf(object)
-	if v.template == nil {
-		return nil
-	}
-	return readable(object.GetName(), v.template)
 }
 
 // version is what decides about a hold, of a workload before or after an update.
@@ -81,8 +69,8 @@ func (v *version) ownerHolds() bool { return v.onDelete && !v.rolling }
 
 // restartedSince reports whether the update is a kubectl rollout restart, which asks for new pods.
 func (v *version) restartedSince(was version) bool {
-	at, restarted := v.template.Annotations[annotationRestarted]
-	return restarted && at != was.template.Annotations[annotationRestarted]
+	at, restarted := v.template.Annotations[annotationRestartedAt]
+	return restarted && at != was.template.Annotations[annotationRestartedAt]
 }
 
 // begins reports whether the controller of the workload would replace pods from now on: the template is changed, or what

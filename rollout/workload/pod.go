@@ -127,13 +127,17 @@ func (v *view) judge(p *pod) {
 // fail sets why the update of a pod has failed: it cannot proceed by itself, or the pod was not available in time.
 func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision) {
 	restarts := decision.Kind == inplace.KindStep && decision.Step.Kind == inplace.StepRestart
+	var notRestarted *v1alpha1.PodFailure
+	if restarts {
+		notRestarted = v.notRestarted(p, decision.Step.Restart)
+	}
 	if p.stage == outdated || p.budget.Available && !restarts {
 		return
 	}
 	deadline := recorded.Changed().Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {
-	case restarts && v.notRestarted(p, decision.Step.Restart) != nil:
-		p.failure = v.notRestarted(p, decision.Step.Restart)
+	case notRestarted != nil:
+		p.failure = notRestarted
 	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
 	case !v.now.Before(deadline):

@@ -96,8 +96,8 @@ func join(texts, text string) string {
 	return texts + "; " + text
 }
 
-// pulls returns the new images of pods, with their nodes: those of pods that are ready, since another one has nothing to lose,
-// and its node may be unreachable.
+// pulls returns the new images of pods, with the nodes that need them. If there are ready pods, only their nodes count: a pod that is
+// not ready loses nothing when its image cannot be pulled, and its node may be unreachable.
 func (v *view) pulls(left []*pod) []*pull {
 	serving := slices.ContainsFunc(left, func(p *pod) bool { return p.budget.Ready })
 	pulls := map[string]*pull{}
@@ -212,5 +212,5 @@ func (v *view) notPulled(message string) {
 		v.undo("images cannot be pulled (" + message + ")")
 		return
 	}
-	v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonImagePullFailed, message+"; no pod is updated, and the pull is tried again after 5 minutes")
+	v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonImagePullFailed, fmt.Sprintf("%s; no pod is updated, and the pull is tried again after %d minutes", message, pullKept/time.Minute))
 }

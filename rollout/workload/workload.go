@@ -2,7 +2,6 @@ package workload
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/must"
 )
 
@@ -55,7 +53,7 @@ type Workload struct {
 // FromDeployment returns a Deployment with its ReplicaSets as a Workload. Like the functions for the other kinds, it returns
 // [foreign.ErrUnreadable] if a template is out of bounds: it must not be compared.
 func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Workload, error) {
-	if err := readable(d.Name, &d.Spec.Template); err != nil {
+	if err := CheckTemplate(d.Name, &d.Spec.Template); err != nil {
 		return nil, err
 	}
 	w := &Workload{
@@ -68,7 +66,7 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Wo
 		if !metav1.IsControlledBy(r, d) || r.DeletionTimestamp != nil {
 			continue
 		}
-		if err := readable(r.Name, &r.Spec.Template); err != nil {
+		if err := CheckTemplate(r.Name, &r.Spec.Template); err != nil {
 			return nil, err
 		}
 		w.ReplicaSets = append(w.ReplicaSets, r)
@@ -77,17 +75,9 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Wo
 	return w, nil
 }
 
-// readable checks a template.
-func readable(name string, t *corev1.PodTemplateSpec) error {
-	if err := foreign.Spec(&t.Spec); err != nil {
-		return fmt.Errorf("template of %s: %w", name, err)
-	}
-	return nil
-}
-
 // FromStatefulSet returns a StatefulSet with its ControllerRevisions as a Workload.
 func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
-	if err := readable(s.Name, &s.Spec.Template); err != nil {
+	if err := CheckTemplate(s.Name, &s.Spec.Template); err != nil {
 		return nil, err
 	}
 	w := &Workload{
@@ -110,7 +100,7 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 
 // FromDaemonSet returns a DaemonSet with its ControllerRevisions as a Workload.
 func FromDaemonSet(d *appsv1.DaemonSet, revisions []*appsv1.ControllerRevision) (*Workload, error) {
-	if err := readable(d.Name, &d.Spec.Template); err != nil {
+	if err := CheckTemplate(d.Name, &d.Spec.Template); err != nil {
 		return nil, err
 	}
 	w := &Workload{
@@ -144,25 +134,18 @@ func (w *Workload) hold(held bool) {
 	w.Held, w.OwnerHolds = held && ours, held && !ours
 }
 
-// readRevisions reads the templates of ControllerRevisions: strategic merge patches that replace spec.template.
+// readRevisions reads the templates of ControllerRevisions.
 func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.ControllerRevision, label func(*appsv1.ControllerRevision) string) error {
 	w.revisions, w.names = map[string]*corev1.PodTemplateSpec{}, map[string]string{}
 	for _, r := range revisions {
 		if !metav1.IsControlledBy(r, owner) {
 			continue
 		}
-		var data struct {
-			Spec struct {
-				Template corev1.PodTemplateSpec `json:"template"`
-			} `json:"spec"`
-		}
-		if err := foreign.Object(r.Data.Raw, &data); err != nil {
-			return fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
-		}
-		if err := readable(r.Name, &data.Spec.Template); err != nil {
+		template, err := RevisionTemplate(r)
+		if err != nil {
 			return err
 		}
-		w.revisions[label(r)], w.names[label(r)] = &data.Spec.Template, r.Name
+		w.revisions[label(r)], w.names[label(r)] = template, r.Name
 	}
 	return nil
 }

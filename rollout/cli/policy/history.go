@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/internal/console"
-	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/table"
 	"github.com/refit-project/refit/rollout/workload"
 )
@@ -35,24 +34,26 @@ type revision struct {
 
 // history returns the revisions of the workload, the oldest first.
 func (s *stored) history() ([]revision, error) {
+	if err := workload.Readable(s.object); err != nil {
+		return nil, fmt.Errorf("read workload: %w", err)
+	}
 	var all []revision
 	for _, set := range s.replicaSets {
 		number, err := strconv.ParseInt(set.Annotations[workload.AnnotationRevision], 10, 64)
 		if err != nil {
 			continue // its controller has not numbered it yet
 		}
+		if err := workload.CheckTemplate(set.Name, &set.Spec.Template); err != nil {
+			return nil, fmt.Errorf("read revisions: %w", err)
+		}
 		all = append(all, revision{number: number, cause: set.Annotations[annotationChangeCause], template: withoutHash(&set.Spec.Template)})
 	}
 	for _, of := range s.revisions {
-		var data struct {
-			Spec struct {
-				Template corev1.PodTemplateSpec `json:"template"`
-			} `json:"spec"`
+		template, err := workload.RevisionTemplate(of)
+		if err != nil {
+			return nil, fmt.Errorf("read revisions: %w", err)
 		}
-		if err := foreign.Object(of.Data.Raw, &data); err != nil {
-			return nil, fmt.Errorf("read ControllerRevision %s: %w", of.Name, err)
-		}
-		all = append(all, revision{number: of.Revision, cause: of.Annotations[annotationChangeCause], template: &data.Spec.Template})
+		all = append(all, revision{number: of.Revision, cause: of.Annotations[annotationChangeCause], template: template})
 	}
 	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(a.number, b.number) })
 	for i := range all {

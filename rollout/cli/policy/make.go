@@ -126,7 +126,7 @@ func (s *setter) sayPolicy(would string) {
 	change, _ := s.changeOfPolicy() // its text only
 	switch {
 	case s.made:
-		s.Output.Print("  InPlaceUpdatePolicy %s %screated. It stays: later changes of the template of %s, by whomever, are made in place too, until\n"+
+		s.Output.Print("  InPlaceUpdatePolicy %s %screated. It stays: later changes of the template of %s, whoever makes them, are made in place too, until\n"+
 			"  kubectl delete inplaceupdatepolicy %s --namespace=%s\n", s.governs.Name, would, s.target, s.governs.Name, s.Namespace)
 	case change != "":
 		s.Output.Print("  InPlaceUpdatePolicy %s %schanged, for this and later updates: %s\n", s.governs.Name, would, change)

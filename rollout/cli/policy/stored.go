@@ -3,12 +3,12 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/internal/foreign"
@@ -25,31 +25,15 @@ type stored struct {
 
 // read reads the workload.
 func (c *command) read(ctx context.Context) (*stored, error) {
-	s := &stored{}
-	var selector *metav1.LabelSelector
-	switch c.target.Kind {
-	case "Deployment":
-		s.object = &appsv1.Deployment{}
-	case "StatefulSet":
-		s.object = &appsv1.StatefulSet{}
-	default:
-		s.object = &appsv1.DaemonSet{}
-	}
-	if err := c.API.Get(ctx, c.key(c.target.Name), s.object); err != nil {
+	object := workload.NewObject(c.target.Kind)
+	if err := c.API.Get(ctx, c.key(c.target.Name), object); err != nil {
 		return nil, err
 	}
-	switch o := s.object.(type) {
-	case *appsv1.Deployment:
-		selector = o.Spec.Selector
-	case *appsv1.StatefulSet:
-		selector = o.Spec.Selector
-	case *appsv1.DaemonSet:
-		selector = o.Spec.Selector
-	}
-	var err error
-	if s.selector, err = foreign.Selector(selector); err != nil {
+	selector, err := foreign.Selector(workload.SelectorOf(object))
+	if err != nil {
 		return nil, fmt.Errorf("selector of %s: %w", c.target, err)
 	}
+	s := &stored{object: object, selector: selector}
 	return s, c.readHistory(ctx, s)
 }
 
@@ -86,16 +70,7 @@ func (s *stored) owns(pod *corev1.Pod) bool {
 	if owner == nil {
 		return false
 	}
-	owners := []types.UID{s.object.GetUID()}
-	for _, set := range s.replicaSets {
-		owners = append(owners, set.UID)
-	}
-	for _, uid := range owners {
-		if owner.UID == uid {
-			return true
-		}
-	}
-	return false
+	return owner.UID == s.object.GetUID() || slices.ContainsFunc(s.replicaSets, func(set *appsv1.ReplicaSet) bool { return set.UID == owner.UID })
 }
 
 // with returns the workload as it would be, or is, in another version.
@@ -106,27 +81,9 @@ func (s *stored) with(object client.Object) *stored {
 }
 
 // template returns the pod template.
-func (s *stored) template() *corev1.PodTemplateSpec {
-	switch o := s.object.(type) {
-	case *appsv1.Deployment:
-		return &o.Spec.Template
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template
-	}
-	return nil
-}
+func (s *stored) template() *corev1.PodTemplateSpec { return workload.TemplateOf(s.object) }
 
 // workload returns the form in which package workload decides.
 func (s *stored) workload() (*workload.Workload, error) {
-	switch o := s.object.(type) {
-	case *appsv1.Deployment:
-		return workload.FromDeployment(o, s.replicaSets)
-	case *appsv1.StatefulSet:
-		return workload.FromStatefulSet(o, s.revisions)
-	case *appsv1.DaemonSet:
-		return workload.FromDaemonSet(o, s.revisions)
-	}
-	return nil, nil //nolint:nilnil // there are no other kinds
+	return workload.From(s.object, s.replicaSets, s.revisions)
 }

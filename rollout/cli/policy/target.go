@@ -103,7 +103,7 @@ func (c *command) policy(ctx context.Context) (*v1alpha1.InPlaceUpdatePolicy, er
 		return p.Spec.TargetRef.Kind != c.target.Kind || p.Spec.TargetRef.Name != c.target.Name
 	})
 	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("%w: there is %w for %s in namespace %s; kubectl refit set makes one, and kubectl rollout is for workloads without",
+		return nil, fmt.Errorf("%w: there is %w for %s in namespace %s; kubectl refit set creates one, and kubectl rollout is for workloads without",
 			console.ErrRefused, errNoPolicy, c.target, c.Namespace)
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.InPlaceUpdatePolicy) int {

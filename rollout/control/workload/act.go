@@ -133,7 +133,7 @@ func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlace
 	case workload.ActionPull:
 		return r.pull(ctx, policy, decision, a.Job)
 	case workload.ActionRelease:
-		err := r.client.Patch(ctx, named(objectOf(w.Kind), w.Namespace, w.Name), client.RawPatch(types.MergePatchType, must.JSON(w.Release())))
+		err := r.client.Patch(ctx, named(workload.NewObject(w.Kind), w.Namespace, w.Name), client.RawPatch(types.MergePatchType, must.JSON(w.Release())))
 		if err == nil {
 			r.Recorder.Eventf(policy, nil, corev1.EventTypeNormal, "Released", "Release", "%s %s is not held any more", w.Kind, w.Name)
 		}
@@ -168,32 +168,15 @@ func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set 
 
 // undo writes the former template to the workload.
 func (r *reconciler) undo(ctx context.Context, w *workload.Workload, template *corev1.PodTemplateSpec) error {
-	object := objectOf(w.Kind)
+	object := workload.NewObject(w.Kind)
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name}, object); err != nil {
 		return fmt.Errorf("read %s %s: %w", w.Kind, w.Name, err)
 	}
 	if object.GetResourceVersion() != w.ResourceVersion {
 		return nil
 	}
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		o.Spec.Template = *template
-	case *appsv1.StatefulSet:
-		o.Spec.Template = *template
-	case *appsv1.DaemonSet:
-		o.Spec.Template = *template
-	}
+	*workload.TemplateOf(object) = *template
 	return r.written("workloads", "write former template of "+w.Kind, r.client.Update(ctx, object))
-}
-
-func objectOf(kind string) client.Object {
-	switch kind {
-	case "Deployment":
-		return &appsv1.Deployment{}
-	case "StatefulSet":
-		return &appsv1.StatefulSet{}
-	}
-	return &appsv1.DaemonSet{}
 }
 
 func named[O client.Object](object O, namespace, name string) O {

@@ -36,7 +36,7 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if request.UserInfo.Username == h.User {
 		return admission.Allowed("")
 	}
-	before, after := objectOf(request.Kind.Kind), objectOf(request.Kind.Kind)
+	before, after := workload.NewObject(request.Kind.Kind), workload.NewObject(request.Kind.Kind)
 	if err := errors.Join(h.decoder.DecodeRaw(request.OldObject, before), h.decoder.Decode(request, after)); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
 	}

@@ -101,7 +101,7 @@ type target struct {
 
 // target reads the workload with its revisions.
 func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (of target, err error) {
-	object := objectOf(policy.Spec.TargetRef.Kind)
+	object := workload.NewObject(policy.Spec.TargetRef.Kind)
 	key := client.ObjectKey{Namespace: policy.Namespace, Name: policy.Spec.TargetRef.Name}
 	if err := r.Live.Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -109,17 +109,17 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 		}
 		return of, fmt.Errorf("read workload %s: %w", key, err)
 	}
-	if of.selector, err = foreign.Selector(selectorOf(object)); err != nil {
+	if of.selector, err = foreign.Selector(workload.SelectorOf(object)); err != nil {
 		return of, fmt.Errorf("selector of workload %s: %w", key, err)
 	}
 	of.owners = map[types.UID]bool{object.GetUID(): true}
 	options := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: of.selector}}
-	if deployment, ok := object.(*appsv1.Deployment); ok {
+	if policy.Spec.TargetRef.Kind == "Deployment" {
 		var sets appsv1.ReplicaSetList
 		if err := r.Live.List(ctx, &sets, options...); err != nil {
 			return of, fmt.Errorf("list ReplicaSets: %w", err)
 		}
-		of.workload, err = workload.FromDeployment(deployment, pointers(sets.Items))
+		of.workload, err = workload.From(object, pointers(sets.Items), nil)
 		if err == nil {
 			for _, set := range of.workload.ReplicaSets {
 				of.owners[set.UID] = true
@@ -131,25 +131,8 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	if err := r.Live.List(ctx, &revisions, options...); err != nil {
 		return of, fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	switch object := object.(type) {
-	case *appsv1.StatefulSet:
-		of.workload, err = workload.FromStatefulSet(object, pointers(revisions.Items))
-	case *appsv1.DaemonSet:
-		of.workload, err = workload.FromDaemonSet(object, pointers(revisions.Items))
-	}
+	of.workload, err = workload.From(object, nil, pointers(revisions.Items))
 	return of, err
-}
-
-func selectorOf(object client.Object) *metav1.LabelSelector {
-	switch object := object.(type) {
-	case *appsv1.Deployment:
-		return object.Spec.Selector
-	case *appsv1.StatefulSet:
-		return object.Spec.Selector
-	case *appsv1.DaemonSet:
-		return object.Spec.Selector
-	}
-	return nil
 }
 
 // owns reports whether the workload controls a pod.

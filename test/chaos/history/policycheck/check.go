@@ -55,7 +55,7 @@ type pod struct {
 
 func (p *pod) last() entry.Write { return p.versions[len(p.versions)-1] }
 
-// policies are those of the run whose workload was watched.
+// policies returns the InPlaceUpdatePolicies of the run whose workloads were watched.
 func (c *check) policies() []*policy {
 	byName := map[[2]string]*policy{}
 	var all []*policy
