@@ -30,30 +30,24 @@ const followed = "--timeout=90s"
 
 func TestWorkloadIsUpdatedByOneCommand(t *testing.T) {
 	t.Parallel()
-	for kind, own := range map[string]string{
-		"Deployment": "replicas: 3,", "StatefulSet": "serviceName: web, replicas: 3,", "DaemonSet": ownDaemonSet,
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			w := newWorkload(t, kind, own)
-			before := w.webs()
-			out := w.command(0, []string{"would be created. It stays", "restart app", newImage}, "set", "image", w.ref, "app="+newImage, "--dry-run")
-			for i := range before {
-				if !strings.Contains(out, before[i].Name) {
-					t.Errorf("pod %s is not in:\n%s", before[i].Name, out)
-				}
+	forKinds(t, allKinds, func(t *testing.T, w *workload) {
+		before := w.webs()
+		out := w.command(0, []string{"would be created. It stays", "restart app", newImage}, "set", "image", w.ref, "app="+newImage, "--dry-run")
+		for i := range before {
+			if !strings.Contains(out, before[i].Name) {
+				t.Errorf("pod %s is not in:\n%s", before[i].Name, out)
 			}
-			w.command(0, []string{"InPlaceUpdatePolicy web created. It stays", "pods have the template and are available"}, "set", "image", w.ref, "app="+newImage, followed)
-			pods := w.updated(before, newImage, 1)
-			w.command(0, []string{"UpdatedInPlace", "by InPlaceUpdatePolicy web", "image " + image + " -> " + newImage}, "why", pods[0].Name)
-			w.command(0, []string{pods[0].Name, "new instance started"}, "timeline", "inplaceupdatepolicy/web")
-			w.command(0, []string{"inplaceupdatepolicy/web", w.ref}, "status")
-			w.command(0, []string{"present", newImage, image}, "rollout", "history", w.ref)
-			w.command(0, []string{"pods have the template and are available"}, "rollout", "status", "inplaceupdatepolicy/web", followed)
-			w.command(0, []string{"back to revision 1"}, "rollout", "undo", w.ref, followed)
-			w.updated(pods, image, 1)
-		})
-	}
+		}
+		w.command(0, []string{"InPlaceUpdatePolicy web created. It stays", "pods have the template and are available"}, "set", "image", w.ref, "app="+newImage, followed)
+		pods := w.updated(before, newImage, 1)
+		w.command(0, []string{"UpdatedInPlace", "by InPlaceUpdatePolicy web", "image " + image + " -> " + newImage}, "why", pods[0].Name)
+		w.command(0, []string{pods[0].Name, "new instance started"}, "timeline", "inplaceupdatepolicy/web")
+		w.command(0, []string{"inplaceupdatepolicy/web", w.ref}, "status")
+		w.command(0, []string{"present", newImage, image}, "rollout", "history", w.ref)
+		w.command(0, []string{"pods have the template and are available"}, "rollout", "status", "inplaceupdatepolicy/web", followed)
+		w.command(0, []string{"back to revision 1"}, "rollout", "undo", w.ref, followed)
+		w.updated(pods, image, 1)
+	})
 }
 
 // kubectl says that a held StatefulSet is complete.

@@ -74,38 +74,32 @@ func (w *workload) updated(before []corev1.Pod, image string, times int32) []cor
 
 func TestWorkloadFollowsItsTemplateInPlace(t *testing.T) {
 	t.Parallel()
-	for kind, own := range map[string]string{
-		"Deployment": "replicas: 3,", "StatefulSet": "serviceName: web, replicas: 3,", "DaemonSet": ownDaemonSet,
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			w := newWorkload(t, kind, own)
-			before := w.webs()
-			w.follows("")
-			stop := w.unavailable("web")
-			w.run("set", "image", w.ref, "app="+newImage)
-			pods := w.updated(before, newImage, 1)
-			if most := stop(); most > 1 {
-				t.Errorf("%d pods were not ready at a time", most)
-			}
-			if out := w.run("rollout", "history", w.ref); strings.Count(out, "<none>") != 2 {
-				t.Errorf("history: %s", out)
-			}
-			w.run("rollout", "undo", w.ref)
-			pods = w.updated(pods, image, 1)
-			if kind == "DaemonSet" {
-				return
-			}
-			w.run("scale", w.ref, "--replicas=4")
-			pods = w.ready(len(pods) + 1)
-			w.run("set", "image", w.ref, "app="+newImage)
-			w.updated(pods, newImage, 1)
-			w.run("scale", w.ref, "--replicas=5")
-			if got := imagesOf(w.ready(5)); slices.Contains(got, image) {
-				t.Errorf("images after scaling: %v", got)
-			}
-		})
-	}
+	forKinds(t, allKinds, func(t *testing.T, w *workload) {
+		before := w.webs()
+		w.follows("")
+		stop := w.unavailable("web")
+		w.run("set", "image", w.ref, "app="+newImage)
+		pods := w.updated(before, newImage, 1)
+		if most := stop(); most > 1 {
+			t.Errorf("%d pods were not ready at a time", most)
+		}
+		if out := w.run("rollout", "history", w.ref); strings.Count(out, "<none>") != 2 {
+			t.Errorf("history: %s", out)
+		}
+		w.run("rollout", "undo", w.ref)
+		pods = w.updated(pods, image, 1)
+		if w.kind == "DaemonSet" {
+			return
+		}
+		w.run("scale", w.ref, "--replicas=4")
+		pods = w.ready(len(pods) + 1)
+		w.run("set", "image", w.ref, "app="+newImage)
+		w.updated(pods, newImage, 1)
+		w.run("scale", w.ref, "--replicas=5")
+		if got := imagesOf(w.ready(5)); slices.Contains(got, image) {
+			t.Errorf("images after scaling: %v", got)
+		}
+	})
 }
 
 func TestABadImageStopsAfterMaxUnavailablePods(t *testing.T) {
@@ -139,37 +133,31 @@ func TestABadImageStopsAfterMaxUnavailablePods(t *testing.T) {
 
 func TestABadImageIsUndone(t *testing.T) {
 	t.Parallel()
-	for kind, own := range map[string]string{
-		"Deployment": "replicas: 3,", "StatefulSet": "serviceName: web, replicas: 3,", "DaemonSet": ownDaemonSet,
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			w := newWorkload(t, kind, own)
-			before := w.webs()
-			w.follows(", progressDeadlineSeconds: 15, failurePolicy: Undo, prePullPolicy: Never")
-			w.run("set", "image", w.ref, "app="+missingImage)
-			w.await("the former template", func(ctx context.Context) (bool, error) {
-				out, err := w.kubectl(ctx, "", "--namespace", w.namespace, "get", w.ref, "--output=jsonpath={.spec.template.spec.containers[0].image}")
-				policy := &refitv1alpha1.InPlaceUpdatePolicy{}
-				if err == nil {
-					err = w.Get(ctx, w.key("web"), policy)
-				}
-				return out == image && policy.Status.UndoneRevision != "", err
-			})
-			w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
-			w.keeps(before)
-			untouched := 0
-			for _, pod := range w.ready(len(before)) {
-				if status(&pod, "app").RestartCount == 0 {
-					untouched++
-				}
+	forKinds(t, allKinds, func(t *testing.T, w *workload) {
+		before := w.webs()
+		w.follows(", progressDeadlineSeconds: 15, failurePolicy: Undo, prePullPolicy: Never")
+		w.run("set", "image", w.ref, "app="+missingImage)
+		w.await("the former template", func(ctx context.Context) (bool, error) {
+			out, err := w.kubectl(ctx, "", "--namespace", w.namespace, "get", w.ref, "--output=jsonpath={.spec.template.spec.containers[0].image}")
+			policy := &refitv1alpha1.InPlaceUpdatePolicy{}
+			if err == nil {
+				err = w.Get(ctx, w.key("web"), policy)
 			}
-			if untouched < len(before)-1 {
-				t.Errorf("%d of %d pods are untouched, want all but one", untouched, len(before))
-			}
-			w.rolledOut()
+			return out == image && policy.Status.UndoneRevision != "", err
 		})
-	}
+		w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		w.keeps(before)
+		untouched := 0
+		for _, pod := range w.ready(len(before)) {
+			if status(&pod, "app").RestartCount == 0 {
+				untouched++
+			}
+		}
+		if untouched < len(before)-1 {
+			t.Errorf("%d of %d pods are untouched, want all but one", untouched, len(before))
+		}
+		w.rolledOut()
+	})
 }
 
 // A variable with a value of its own cannot be changed in a running pod.
