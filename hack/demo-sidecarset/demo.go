@@ -53,15 +53,6 @@ func newDemo(on *demokit.Demo) (*demo, error) {
 	return &demo{Demo: on, client: api}, nil
 }
 
-// image is the full name of one that has been pushed.
-func (d *demo) image(name string) (string, error) {
-	i := slices.IndexFunc(d.Deploy.Images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
-	if i < 0 {
-		return "", fmt.Errorf("the image %s has not been pushed", name)
-	}
-	return d.Deploy.Images[i], nil
-}
-
 // inject recreates the namespace and the SidecarSet, and ten pods after it.
 func (d *demo) inject(ctx context.Context) error {
 	if err := d.clear(ctx); err != nil {

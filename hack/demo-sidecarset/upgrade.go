@@ -48,7 +48,7 @@ func (d *demo) upgrade(ctx context.Context, hot bool) (*recording, error) {
 		return nil, err
 	}
 	load := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "load-" + name}}
-	image, err := d.image("hotupgrade-load")
+	image, err := d.Image("hotupgrade-load")
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +86,11 @@ func (d *demo) server(name string, hot bool) (*v1beta1.SidecarSet, error) {
 	set.Spec.Namespace = namespace
 	set.Spec.Selector.MatchLabels = map[string]string{"app": "server-" + name}
 	server := &set.Spec.Containers[0]
-	if server.Image, err = d.image("hotupgrade"); err != nil {
+	if server.Image, err = d.Image("hotupgrade"); err != nil {
 		return nil, err
 	}
 	if hot {
-		server.UpgradeStrategy.HotUpgradeEmptyImage, err = d.image("hotupgrade-idle")
+		server.UpgradeStrategy.HotUpgradeEmptyImage, err = d.Image("hotupgrade-idle")
 	} else {
 		server.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{}
 		server.Env = append(server.Env, corev1.EnvVar{Name: "SIDECARSET_VERSION", Value: "1"})
@@ -100,7 +100,7 @@ func (d *demo) server(name string, hot bool) (*v1beta1.SidecarSet, error) {
 
 // setImage starts an upgrade and waits for its end.
 func (d *demo) setImage(ctx context.Context, r *recording, set *v1beta1.SidecarSet, name string) error {
-	image, err := d.image(name)
+	image, err := d.Image(name)
 	if err != nil {
 		return err
 	}

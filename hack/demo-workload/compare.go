@@ -59,7 +59,7 @@ func (d *demo) load(ctx context.Context, name string) (*corev1.Pod, error) {
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service); err != nil {
 		return nil, fmt.Errorf("get Service %s: %w", name, err)
 	}
-	image, err := d.image("hotupgrade-load")
+	image, err := d.Image("hotupgrade-load")
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (r *result) noneFailed() error {
 // undone prints what became of the image that does not exist.
 func (d *demo) undone(r *result) error {
 	fmt.Fprintf(d.Out, "\n  an image that does not exist, failurePolicy: Undo\n")
-	fmt.Fprintf(d.Out, "  %-44s %10.1f\n  %-44s %10d\n  %-44s %10d\n  %-44s %10d\n  %-44s %10d\n", "seconds until all pods were available again", r.took.Seconds(),
+	fmt.Fprintf(d.Out, "  %-44s %10.1f\n  %-44s %10d\n  %-44s %10d\n  %-44s %10d\n  %-44s %10d\n", "seconds until the former template was back", r.took.Seconds(),
 		"pods whose container app was restarted", r.restarted, "pods created", r.uids, "requests", r.requests, "  failed", r.failed)
 	if r.restarted > replicas/4 || r.uids > 0 {
 		return errors.New("more pods were changed than maxUnavailable allows")

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -127,15 +126,6 @@ func (d *demo) pods(ctx context.Context, app string) (map[string]*corev1.Pod, er
 		}
 	}
 	return pods, nil
-}
-
-// image is the full name of one that has been pushed.
-func (d *demo) image(name string) (string, error) {
-	i := slices.IndexFunc(d.Deploy.Images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
-	if i < 0 {
-		return "", fmt.Errorf("the image %s has not been pushed", name)
-	}
-	return d.Deploy.Images[i], nil
 }
 
 func (d *demo) until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -90,4 +91,13 @@ func (d *Demo) RunKubectl(ctx context.Context, input string, args ...string) (st
 		return "", fmt.Errorf("kubectl %s: %w%s", strings.Join(args, " "), err, text)
 	}
 	return string(out), nil
+}
+
+// Image returns the full name of an image that has been pushed.
+func (d *Demo) Image(name string) (string, error) {
+	i := slices.IndexFunc(d.Deploy.Images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
+	if i < 0 {
+		return "", fmt.Errorf("the image %s has not been pushed", name)
+	}
+	return d.Deploy.Images[i], nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/internal/prepull"
-	"github.com/refit-project/refit/internal/wording"
 )
 
 const (
@@ -139,13 +138,13 @@ func (v *view) look(p *pull, jobs []*v1beta1.ImagePullJob) (pullState, string) {
 	at := slices.IndexFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
 	if at < 0 {
 		v.act(Action{Kind: ActionPull, Job: v.job(p, name, limit)})
-		return pullWaits, fmt.Sprintf("0 of %s have %s", wording.Count(len(p.nodes), "node", "nodes"), p.image)
+		return pullWaits, fmt.Sprintf("0 of %d nodes have %s", len(p.nodes), p.image)
 	}
 	job := jobs[at]
 	status := &job.Status
 	if !prepull.Ended(job, maxPull, v.now) {
 		v.again(job.CreationTimestamp.Add(maxPull + time.Second))
-		return pullWaits, fmt.Sprintf("%d of %s have %s", status.Succeeded, wording.Count(int(status.Desired), "node", "nodes"), p.image)
+		return pullWaits, fmt.Sprintf("%d of %d nodes have %s", status.Succeeded, status.Desired, p.image)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionPullFailed)
 	text := fmt.Sprintf("image %s: %s", p.image, status.Message)
