@@ -29,7 +29,7 @@ type template struct {
 	line       entry.Line
 }
 
-// templates are those that the workload has had, one after the other.
+// templates returns the templates that the workload has had, one after the other.
 func (p *policy) templates() (all []template) {
 	for _, w := range p.workload {
 		is := images(&w.Workload.Spec.Template.Spec)
