@@ -172,7 +172,7 @@ func (v *view) proceed(observed Observation) {
 		v.replacing("the controller of the Deployment is in the middle of a rollout of its own")
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
-	case !w.Held && !w.OwnerHolds && v.complete():
+	case !w.Held && !w.OwnerHolds && v.followed():
 		v.finish() // it has been released
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
@@ -229,13 +229,18 @@ func (v *view) update(observed Observation) {
 	v.begin(observed)
 }
 
-// complete reports whether every pod has the template and is available, apart from the pods that the owner of a
-// StatefulSet excludes.
+// complete reports whether the update has ended: every pod that is not excluded has the template and is available.
 func (v *view) complete() bool {
+	return v.followed() && len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+}
+
+// followed reports whether every pod that the owner of a StatefulSet does not exclude has the template, available or not,
+// so that the controller of a released workload finds nothing to do.
+func (v *view) followed() bool {
 	if w := v.workload; w.Kind == "Deployment" && !w.Held && !w.OwnerHolds && (w.active() == nil || !sameTemplate(&w.active().Spec.Template, w.Template)) {
 		return false
 	}
-	return len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+	return !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && (!p.has || !p.labelled) })
 }
 
 // record records the fields in the status, which is written before any pod gets them.

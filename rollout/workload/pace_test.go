@@ -55,6 +55,11 @@ func TestOwnersPartitionIsKept(t *testing.T) {
 	if got := *w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition; got != 2 {
 		t.Errorf("partition %d at the end", got)
 	}
+	w.bad["app:2"] = true // the pods with it crash some time after the update
+	w.rounds(2)
+	if w.unavailable() == 0 || w.progressing() != "True Completed" {
+		t.Errorf("%d pods are unavailable after the update, %s", w.unavailable(), w.progressing())
+	}
 }
 
 func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {

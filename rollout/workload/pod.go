@@ -34,6 +34,7 @@ type pod struct {
 	*corev1.Pod
 
 	stage  stage
+	has    bool // its spec is as the template, also while its update is in progress
 	budget budget.Pod
 	// labelled says that the pod has the label of the present revision, or needs none.
 	labelled bool
@@ -86,21 +87,21 @@ func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
 // judge compares a pod with the template, and looks at the record of its update.
 func (v *view) judge(p *pod) {
 	if v.fields == nil {
-		if v.workload.created(p.Pod) {
+		if p.has = v.workload.created(p.Pod); p.has {
 			p.stage = updated
 		}
 		return
 	}
-	has := v.fields.Has(p.Pod)
+	p.has = v.fields.Has(p.Pod)
 	recorded, err := record.Read(p.Pod)
 	if err != nil {
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: inplace.BlockedMalformed, Message: err.Error()}
 	}
-	if has {
+	if p.has {
 		p.stage = updated
 	}
 	other := recorded == nil || recorded.State.Revision != v.workload.Revision
-	p.stale = other && has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
+	p.stale = other && p.has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
 	if other && !p.stale {
 		v.failNew(p)
 		return
