@@ -44,8 +44,22 @@ func (v *view) finish() {
 	default:
 		status.Update, status.Step, status.StepTime = nil, nil, nil
 		status.CurrentRevision = w.Revision
-		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template")
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template"+v.apart())
 	}
+}
+
+// apart ends a message about all pods if the owner of a StatefulSet excludes some.
+func (v *view) apart() string {
+	n := 0
+	for _, p := range v.pods {
+		if p.excluded && !p.has {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", apart from %d that the partition of the StatefulSet excludes", n)
 }
 
 // finishReplicaSets reports whether the ReplicaSet with the pods has the template, and its controller has observed it.

@@ -168,8 +168,8 @@ func (v *view) proceed(observed Observation) {
 		v.putBack(observed)
 	case v.fields.none():
 		v.finish()
-	case w.Kind == "Deployment" && w.mixed():
-		v.replacing("the controller of the Deployment is in the middle of a rollout of its own")
+	case w.mixed():
+		v.replacing(ownRollout)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
 	case !w.Held && !w.OwnerHolds && v.followed():

@@ -55,6 +55,9 @@ func TestOwnersPartitionIsKept(t *testing.T) {
 	if got := *w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition; got != 2 {
 		t.Errorf("partition %d at the end", got)
 	}
+	if got, want := w.message(), "all pods have the template, apart from 2 that the partition of the StatefulSet excludes"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	w.bad["app:2"] = true // the pods with it crash some time after the update
 	w.rounds(2)
 	if w.unavailable() == 0 || w.progressing() != "True Completed" {

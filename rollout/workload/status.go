@@ -56,9 +56,9 @@ func (v *view) ready() {
 	all := int(status.MatchedPods) >= v.size() && status.UnavailablePods == 0
 	switch {
 	case completed && all:
-		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "every pod has the template and is available")
+		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "all pods have the template and are available"+v.apart())
 	case completed:
-		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "every pod has the template, and not all are available")
+		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "all pods have the template, and not all are available")
 	case progressing != nil:
 		v.set(v1alpha1.ConditionReady, false, progressing.Reason, progressing.Message)
 	}

@@ -193,9 +193,12 @@ func (s *setter) mayUpdate(w *workload.Workload) error {
 // possible returns an error if pods would have to be replaced and that is not allowed.
 func (s *setter) possible(shown *workload.Preview) error {
 	var why []string
-	if shown.Refused != nil {
+	switch {
+	case shown.Replacing != "":
+		why = []string{shown.Replacing + ", which ends first: kubectl rollout status " + s.target.String() + " --namespace=" + s.Namespace}
+	case shown.Refused != nil:
 		why = reasons(shown.Refused)
-	} else {
+	default:
 		for _, pod := range shown.Pods {
 			if pod.Refused != nil {
 				why = append(why, fmt.Sprintf("pod %s: %s", pod.Name, strings.Join(reasons(pod.Refused), "; ")))

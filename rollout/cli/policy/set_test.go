@@ -50,6 +50,22 @@ func TestSetUsesThePolicyOfTheWorkload(t *testing.T) {
 	}
 }
 
+// The controller of the Deployment would replace the pods, whatever changes.
+func TestSetRefusesAChangeInTheMiddleOfARolloutByTheDeployment(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		third := replicaSet("web-3", "app:2", "3")
+		third.Spec.Replicas = new(int32(1))
+		f := newFixture(t, third)
+		f.config.DryRun = dryRun
+		err := policy.Set(t.Context(), f.config, web, image("app:3"))
+		f.expects(t, err, console.ExitRefused, "in the middle of a rollout of its own", "kubectl rollout status deployment/web --namespace=shop", "--allow-replacement")
+		if is := f.deployment(t).Spec.Template.Spec.Containers[0].Image; is != "app:2" {
+			t.Errorf("image %s", is)
+		}
+	}
+}
+
 // clock is the time before a line.
 var clock = regexp.MustCompile(`\[ *[0-9.]+s\]`)
 
