@@ -116,7 +116,7 @@ func (v *view) allowed() (n int, reason, message string) {
 	return math.MaxInt, "", ""
 }
 
-// step returns the present step, counted from 0; after the last one their number. paused says until when it pauses.
+// step returns the current step, counted from 0, or the number of steps after the last one. paused says until when it pauses.
 func (v *view) step() (index int, paused string) {
 	status, steps := &v.decision.Status, v.policy.Spec.Steps
 	for i := int(ptr.Deref(status.Step, 0)); ; i++ {
@@ -156,12 +156,12 @@ func (v *view) pause(i int, since time.Time) (until string, passed bool) {
 	return "; pause until " + end.UTC().Format(time.RFC3339), false
 }
 
-// goal returns how many pods have the template at the end of a step.
+// goal returns how many pods are to have the template at the end of a step.
 func (v *view) goal(i int) int {
 	return min(budget.Scaled(&v.policy.Spec.Steps[i].Pods, v.size(), true, len(v.pods)), len(v.pods))
 }
 
-// finished returns how many pods have the template and are available.
+// finished returns the number of pods that have the template and are available.
 func (v *view) finished() (n int) {
 	for _, p := range v.pods {
 		if p.done() {

@@ -79,7 +79,7 @@ func (v *view) failures() (n int) {
 	return n
 }
 
-// accept says that the policy is the one of its workload, and what its user has to know.
+// accept sets the condition Accepted to True, with a message about fields of manifests that differ while the workload is held.
 func (v *view) accept() {
 	message := ""
 	if named := v.workload.named(); named != "" && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner {
@@ -88,21 +88,21 @@ func (v *view) accept() {
 	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, message)
 }
 
-// unheldLook is how long to wait until what holds workloads is looked for again.
-const unheldLook = time.Minute
+// unheldInterval is the time between searches for the object that holds workloads.
+const unheldInterval = time.Minute
 
-// warn says that nothing would hold the workload when its template changes.
+// warn sets the condition Stalled if nothing would hold the workload when its template changes.
 func (v *view) warn(unheld string) {
 	if unheld == "" || v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
 		return
 	}
-	v.again(v.now.Add(unheldLook))
+	v.again(v.now.Add(unheldInterval))
 	if !meta.IsStatusConditionTrue(v.decision.Status.Conditions, v1alpha1.ConditionStalled) {
 		v.set(v1alpha1.ConditionStalled, true, v1alpha1.ReasonNotHeld, unheld)
 	}
 }
 
-// refuse says why nothing is done for the policy.
+// refuse sets Accepted to False, with the reason.
 func (v *view) refuse(reason, message string) {
 	v.set(v1alpha1.ConditionAccepted, false, reason, message)
 	v.set(v1alpha1.ConditionReady, false, reason, message)

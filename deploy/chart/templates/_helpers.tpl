@@ -1,5 +1,5 @@
 {{/* Parts that templates share. The names of objects are fixed: admission policies and the programs refer to them, and the
-CRDs and webhooks are those of the whole cluster, so a cluster has one installation. */}}
+CRDs and webhooks apply to the whole cluster, so a cluster has one installation. */}}
 
 {{- define "refit.manager" -}}
 {{- if and .Values.manager.enabled (ne .Values.openkruise.mode "daemonOnly") }}true{{ end -}}

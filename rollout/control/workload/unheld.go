@@ -14,23 +14,23 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
-// messageUnheld is what the user of a policy has to do if nothing holds its workload.
+// messageUnheld is the message if nothing holds workloads.
 const messageUnheld = "nothing holds the workload when its template changes: set policies.hold=auto of the chart of Refit, or holdPolicy: ByOwner"
 
-// heldAge is how long an answer of unheld is used.
-const heldAge = time.Minute
+// heldInterval is the time between searches for the objects in heldBy.
+const heldInterval = time.Minute
 
-// heldBy are the objects by which the API server holds workloads, or calls the webhook.
+// heldBy has the objects, by kind, that make the API server hold workloads or call the webhook that does.
 var heldBy = map[string]string{"MutatingAdmissionPolicyBinding": "refit-hold", "MutatingWebhookConfiguration": "refit-manager-workloads"}
 
-// holding remembers whether anything holds workloads.
+// holding caches whether anything holds workloads.
 type holding struct {
 	mu     sync.Mutex
 	looked time.Time
 	found  bool
 }
 
-// unheld says why nothing would hold the workload of the policy; "" if something would, or if that is not known.
+// unheld returns why nothing would hold the workload of the policy; "" if something would, or if that is not known.
 func (r *reconciler) unheld(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) string {
 	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
 		return ""
@@ -38,7 +38,7 @@ func (r *reconciler) unheld(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	h := &r.holding
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := r.Clock(); now.Sub(h.looked) >= heldAge {
+	if now := r.Clock(); now.Sub(h.looked) >= heldInterval {
 		h.looked, h.found = now, r.looksHeld(ctx)
 	}
 	if h.found {
@@ -47,7 +47,7 @@ func (r *reconciler) unheld(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	return messageUnheld
 }
 
-// looksHeld reports whether one of the objects exists. Before Kubernetes 1.36 there is no kind MutatingAdmissionPolicyBinding.
+// looksHeld reports whether one of the objects in heldBy exists, or may exist. Before Kubernetes 1.36 there is no kind MutatingAdmissionPolicyBinding.
 func (r *reconciler) looksHeld(ctx context.Context) bool {
 	for kind, name := range heldBy {
 		object := &metav1.PartialObjectMetadata{}
@@ -57,7 +57,7 @@ func (r *reconciler) looksHeld(ctx context.Context) bool {
 			return true
 		}
 		if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			r.Logger.Warn("look for what holds workloads", "kind", kind, "name", name, "err", err)
+			r.Logger.Warn("cannot read the object that holds workloads", "kind", kind, "name", name, "err", err)
 			return true // not known
 		}
 	}
