@@ -40,6 +40,7 @@ func internContainers(containers []corev1.Container) {
 	for i := range containers {
 		c := &containers[i]
 		c.Name, c.Image = interned(c.Name), interned(c.Image)
+		c.Resources = resources.intern(&c.Resources)
 		for j := range c.Env {
 			c.Env[j].Name, c.Env[j].Value = interned(c.Env[j].Name), interned(c.Env[j].Value)
 		}

@@ -27,3 +27,13 @@ func keepUpdate(trimmed, pod *corev1.Pod) {
 	keepContainers(trimmed.Spec.InitContainers, pod.Spec.InitContainers, all)
 	keepStatuses(trimmed, pod)
 }
+
+// Comparable reports whether the cached part of a pod is enough to see whether an update in place has given it its image,
+// resources, labels and annotations, apart from annotations for which [KeepsValue] is false. It is not if the pod is too large.
+func Comparable(pod *corev1.Pod) bool {
+	record, recorded := pod.Annotations[v1beta1.AnnotationInPlaceUpdateState]
+	return len(pod.Spec.Containers) > 0 && (record != "" || !recorded)
+}
+
+// KeepsValue reports whether the cache keeps an annotation with this value, whoever has written it.
+func KeepsValue(value string) bool { return len(value) <= maxCachedValue }

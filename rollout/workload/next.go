@@ -34,6 +34,8 @@ type Observation struct {
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool
+	// Memory has the state of pods that have not changed since the last decision for the policy; nil if nothing is kept.
+	Memory *Memory
 }
 
 // Decision is the result of Next.
@@ -119,6 +121,7 @@ type view struct {
 	pods     []*pod        // that are not being deleted, in order
 	ending   []*corev1.Pod // that are being deleted
 	requests map[string][]*v1beta1.ContainerRecreateRequest
+	memory   *Memory // nil if nothing is kept
 	decision Decision
 }
 
