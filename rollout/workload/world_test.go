@@ -44,6 +44,7 @@ type world struct {
 	writes      int // of Refit
 	dieAt       int // the process dies instead of this write
 	last        workload.Decision
+	kept        remembered
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -143,7 +144,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods}, w.now)
+	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods})
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}
