@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -91,16 +92,14 @@ func (i *interest) hold(policy types.NamespacedName, held bool) {
 	}
 }
 
-// in returns the held policies of a namespace, and the policies whose pods have this controller.
+// in returns the held policies of a namespace, and the policies whose pods have this controller, if there is one.
 func (i *interest) in(namespace string, owner types.UID) []types.NamespacedName {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	keys := make([]types.NamespacedName, 0, len(i.held[namespace])+len(i.owners[owner]))
-	for key := range i.held[namespace] {
-		keys = append(keys, key)
-	}
-	for key := range i.owners[owner] {
-		keys = append(keys, key)
+	keys = slices.AppendSeq(keys, maps.Keys(i.held[namespace]))
+	if owner != "" {
+		keys = slices.AppendSeq(keys, maps.Keys(i.owners[owner]))
 	}
 	return keys
 }
