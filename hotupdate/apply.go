@@ -265,7 +265,7 @@ func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, 
 	st := u.state
 	st.Current = adopted.ID
 	st.Accepted = append(slices.Clone(st.Accepted), adopted.ID)
-	if err := u.record(st); err != nil {
+	if err := u.save(st); err != nil {
 		return Revision{}, err
 	}
 	u.store.Step("adopted")

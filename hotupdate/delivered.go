@@ -45,7 +45,7 @@ func (u *Updater) recordUnchanged(req Request, sources []Origin) error {
 	if req.DryRun || req.Trigger == "" && st.Provisional == u.state.Provisional {
 		return nil
 	}
-	return u.record(st)
+	return u.save(st)
 }
 
 // Delivered returns the last delivery of a trigger that was accepted. A roll back does not change it.

@@ -110,7 +110,7 @@ func (u *Updater) commit(st store.State) error {
 		st.Accepted = slices.Clone(st.Accepted[n:])
 	}
 	st.Accepted = u.store.Fit(st.Accepted, st.Current, u.config.MaxTotal)
-	if err := u.record(st); err != nil {
+	if err := u.save(st); err != nil {
 		return err
 	}
 	u.store.Step("settled")
@@ -118,8 +118,8 @@ func (u *Updater) commit(st store.State) error {
 	return nil
 }
 
-// record stores st on disk and in memory.
-func (u *Updater) record(st store.State) error {
+// save stores st on disk and in memory.
+func (u *Updater) save(st store.State) error {
 	if err := u.store.Save(st); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (u *Updater) Reload(ctx context.Context) error {
 	if err == nil && u.state.ReloadPending {
 		st := u.state
 		st.ReloadPending = false
-		err = u.record(st)
+		err = u.save(st)
 	}
 	return u.finish(r.Version, true, err)
 }

@@ -73,12 +73,10 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("set up NodeImages: %w", err)
 	}
-	options := cfg.options()
-	options.NewQueue = newTurns
 	err = ctrl.NewControllerManagedBy(mgr).Named("imagepulljob").For(&v1beta1.ImagePullJob{}).
 		Watches(&v1beta1.NodeImage{}, a.jobsOfNode()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(a.jobsOfPod)).
-		WithOptions(options).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
+		WithOptions(cfg.options()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
 	if err != nil {
 		return fmt.Errorf("set up ImagePullJobs: %w", err)
 	}

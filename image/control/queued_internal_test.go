@@ -15,6 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	faircontrol "github.com/refit-project/refit/internal/fair/control"
 )
 
 // The pulls of all namespaces wait for the writes of a NodeImage, so its size must not grow with the jobs of one of them.
@@ -60,7 +61,7 @@ func TestJobsOfANamespaceThatPullsMuchWaitForTheirTurn(t *testing.T) {
 	}
 	after.Status = image.Status(after.Spec, states)
 	w.check(w.Status().Update(t.Context(), after))
-	queue := newTurns("", workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	queue := faircontrol.Queue("", workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
 	w.api.jobsOfNode().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
 	for queue.Len() > 0 {

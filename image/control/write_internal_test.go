@@ -80,7 +80,7 @@ func TestChangesThatWaitAreWrittenAtOnce(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		if labels := w.nodeImage("a").Labels; len(labels) != 100 || server.writes > 2 || time.Since(began) > 2*time.Second {
+		if labels := w.nodeImage("a").Labels; len(labels) != 100 || server.writes > 2 || time.Since(began) > 2500*time.Millisecond {
 			t.Errorf("%d labels after %d writes and %s", len(labels), server.writes, time.Since(began))
 		}
 	})

@@ -4,13 +4,20 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // locks has one lock for each name that is locked or waited for, with the waiting changes.
 type locks struct {
-	mu          sync.Mutex
-	named       map[string]*lock
-	generations map[string]int64 // generations last written
+	mu    sync.Mutex
+	named map[string]*lock
+	last  map[string]written
+}
+
+// written is the last write of a NodeImage.
+type written struct {
+	generation int64
+	took       time.Duration
 }
 
 type lock struct {
@@ -75,25 +82,25 @@ func (l *locks) leave(name string, one *lock) {
 	}
 }
 
-// written returns the generation of a NodeImage that was last written, or 0 if it is not known.
-func (l *locks) written(name string) int64 {
+// lastWrite returns the last write of a NodeImage, or the zero value if it is not known.
+func (l *locks) lastWrite(name string) written {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.generations[name]
+	return l.last[name]
 }
 
 // forget removes the record of a deleted NodeImage, because nodes come and go under new names.
 func (l *locks) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.generations, name)
+	delete(l.last, name)
 }
 
-func (l *locks) wrote(name string, generation int64) {
+func (l *locks) wrote(name string, w written) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.generations == nil {
-		l.generations = map[string]int64{}
+	if l.last == nil {
+		l.last = map[string]written{}
 	}
-	l.generations[name] = generation
+	l.last[name] = w
 }

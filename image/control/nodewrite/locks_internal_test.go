@@ -35,10 +35,10 @@ func TestNothingIsKeptOfANodeThatNobodyWritesFor(t *testing.T) {
 func TestNothingIsKeptOfANodeImageThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := Writer{}
-	w.locks.wrote("a", 7)
-	w.locks.wrote("b", 3)
+	w.locks.wrote("a", written{generation: 7})
+	w.locks.wrote("b", written{generation: 3})
 	w.Forget("a")
-	if w.locks.written("a") != 0 || w.locks.written("b") != 3 || len(w.locks.generations) != 1 {
-		t.Errorf("%v", w.locks.generations)
+	if w.locks.lastWrite("a").generation != 0 || w.locks.lastWrite("b").generation != 3 || len(w.locks.last) != 1 {
+		t.Errorf("%v", w.locks.last)
 	}
 }
