@@ -15,6 +15,7 @@
 # make bench-pull: Time ImagePullJobs of 10 images against ctr images pull, 1, 3 and 5 at a time, in the same run
 # make bench-sidecarset: What rollouts and readiness flips cost refit-manager with 100 SidecarSets and 10,000 pods, simulated by kwok
 # make bench-signal: Time finding and signalling a process against pkill and a plain loop over procfs
+# make bench-workload: Time updates of a Deployment in place, by an InPlaceUpdatePolicy, against its own rolling updates, in the same run
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1
@@ -40,7 +41,7 @@ signal)
 	;;
 esac
 case $name in
-admission | inplace | pull) hack/images.sh ;;
+admission | inplace | pull | workload) hack/images.sh ;;
 crr | memory | probe) hack/images.sh --extra testapp=test/e2e/testapp ;;
 marker | policies | sidecarset)
 	kwok=$(cd test/bench/fakenodes/components/kwok && go mod download sigs.k8s.io/kwok && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)

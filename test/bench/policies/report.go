@@ -58,7 +58,7 @@ func (f *findings) Print(out io.Writer) error {
 		verdicts.Add("rollout", report.Verdict{What: "writes a pod", Target: fmt.Sprintf("<= %d", writesPerPod), Found: fmt.Sprintf("%.3f", s.Ratio()), Met: s.Ratio() <= writesPerPod})
 	}
 	if before, after := f.step(empty), f.step(rollout); before != nil && after != nil {
-		verdicts.Add("refit-manager", report.AtMost("private memory a pod", perPod(before, after, f.Pods), memoryPerPod, report.Bytes))
+		verdicts.Add("refit-manager", report.AtMost("private memory a pod", perPod(before, after, f.Pods), memoryPerPod, kilobytes))
 	}
 	if n := len(f.Flips); n > 1 {
 		ratio := float64(f.Flips[n-1].CPU) / float64(max(f.Flips[0].CPU, 1))
@@ -68,6 +68,8 @@ func (f *findings) Print(out io.Writer) error {
 	}
 	return verdicts.Flush()
 }
+
+func kilobytes(n uint64) string { return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10)) }
 
 // perPod returns by how much the private memory has grown between two steps, for each pod.
 func perPod(before, after *fakenodes.Step, pods int) uint64 {
