@@ -115,7 +115,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
-		return Result{Revision: current}, u.recordUnchanged(req, sources)
+		return Result{Revision: current}, u.saveUnchanged(req, sources)
 	}
 	u.enter(Checking, req.Version, nil)
 	if err := action.RunAll(ctx, u.config.Precheck, u.release(next.Version, g.Path())); err != nil {

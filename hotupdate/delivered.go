@@ -31,8 +31,8 @@ func (u *Updater) deliveriesAfter(req Request, sources []Origin) map[string]stor
 	return all
 }
 
-// recordUnchanged records the parts of a request that change no file: the delivery of its trigger, or Provisional.
-func (u *Updater) recordUnchanged(req Request, sources []Origin) error {
+// saveUnchanged saves the parts of a request that change no file: the delivery of its trigger, or Provisional.
+func (u *Updater) saveUnchanged(req Request, sources []Origin) error {
 	st := u.state
 	switch {
 	case req.Trigger == "":
