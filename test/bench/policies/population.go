@@ -90,7 +90,7 @@ func (b *bench) replicaSet(ctx context.Context) (*appsv1.ReplicaSet, error) {
 // populate scales the Deployment, and creates its pods, bound to nodes. Its controller alone would create 20 pods a second; those
 // that it creates meanwhile, it deletes again.
 func (b *bench) populate(ctx context.Context, first, last int) error {
-	if err := b.change(ctx, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(last)) }); err != nil { //nolint:gosec // a number of pods
+	if err := b.change(ctx, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(last)) }); err != nil {
 		return err
 	}
 	set, err := b.replicaSet(ctx)

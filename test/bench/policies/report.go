@@ -76,7 +76,7 @@ func perPod(before, after *fakenodes.Step, pods int) uint64 {
 	if after.RSSAnon < before.RSSAnon {
 		return 0
 	}
-	return (after.RSSAnon - before.RSSAnon) / uint64(pods) //nolint:gosec // at least 100
+	return (after.RSSAnon - before.RSSAnon) / uint64(pods)
 }
 
 // Figures are what is compared between runs.

@@ -98,7 +98,7 @@ func (b *bench) measure(ctx context.Context, by way, n, rounds int) (result, err
 	labels := map[string]string{"app": "web"}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "web"}}
 	deployment.Spec = appsv1.DeploymentSpec{
-		Replicas: new(int32(n)), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // a number of pods
+		Replicas: new(int32(n)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(images[0])},
 		Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &by.surge, MaxUnavailable: &by.unavailable}},
 	}
