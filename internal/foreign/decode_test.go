@@ -28,6 +28,7 @@ var decodes = map[string]string{
 	"crr/control":              "requests without quantities, at most 7 MiB as controller-runtime reads them",
 	"rollout/control":          "rollouts and schedules without quantities, at most 7 MiB as controller-runtime reads them",
 	"sidecarset/webhook":       "SidecarSets that foreign.CheckObject has checked",
+	"rollout/control/workload": "workloads of at most the size that the API server accepts, decoded into its types; foreign.Spec checks their templates before they are compared",
 	"sidecarset/render":        "files of the user of the command",
 	"probe":                    "answers of at most 10 KiB, decoded without types",
 	"internal/result/output":   "values that it has encoded itself",

@@ -41,6 +41,15 @@ func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) 
 	return nil
 }
 
+// Readable returns [foreign.ErrUnreadable] if the template of a workload is out of bounds: it must not be compared.
+func Readable(object metav1.Object) error {
+	v := versionOf(object)
+	if v.template == nil {
+		return nil
+	}
+	return readable(object.GetName(), v.template)
+}
+
 // version is what decides about a hold, of a workload before or after an update.
 type version struct {
 	kind      string // empty for another one

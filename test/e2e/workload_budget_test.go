@@ -44,7 +44,7 @@ func TestAnUpdateWaitsForAPodDisruptionBudget(t *testing.T) {
 	e := w.endpointsOf(3)
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonDisruptionBudget)
-	if got := imagesOf(w.ready(3)); howMany(got, image) != 3 {
+	if got := imagesOf(w.ready(3)); count(got, image) != 3 {
 		t.Errorf("images %v, with a budget that allows nothing", got)
 	}
 	w.disruptionBudget(1)
@@ -64,7 +64,7 @@ func TestPodsAreEvictedInTheMiddleOfAnUpdate(t *testing.T) {
 		w.run("set", "image", w.ref, "app="+newImage)
 		w.await("the first pod", func(ctx context.Context) (bool, error) {
 			pods, err := w.list(ctx)
-			return howMany(imagesOf(pods), newImage) > 0, err
+			return count(imagesOf(pods), newImage) > 0, err
 		})
 		evicted := map[types.UID]bool{}
 		for _, pod := range w.webs() {
@@ -209,14 +209,14 @@ func TestANewNodeOfADaemonSetInTheMiddleOfAnUpdate(t *testing.T) {
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.await("the first pod to be updated", func(ctx context.Context) (bool, error) {
 		pods, err := w.list(ctx)
-		return howMany(imagesOf(pods), newImage) == 1, err
+		return count(imagesOf(pods), newImage) == 1, err
 	})
 	w.labelsNode(1, label)
 	w.ready(2)
 	w.setsPolicy(`"steps":null`)
 	w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	after := w.ready(2)
-	if got := imagesOf(after); howMany(got, newImage) != 2 {
+	if got := imagesOf(after); count(got, newImage) != 2 {
 		t.Errorf("images %v", got)
 	}
 	w.same(&before[0])

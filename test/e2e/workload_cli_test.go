@@ -82,20 +82,11 @@ func TestCanaryIsPromotedByACommand(t *testing.T) {
 	w.updated(before, newImage, 1)
 }
 
-func count(all []string, is string) (n int) {
-	for _, one := range all {
-		if one == is {
-			n++
-		}
-	}
-	return n
-}
-
 func TestABadImageIsTakenBackByACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 3,")
 	before := w.ready(3)
-	w.follows(", progressDeadlineSeconds: 15")
+	w.follows(", progressDeadlineSeconds: 15, prePullPolicy: Never")
 	w.command(1, []string{"PodsFailed", "kubectl refit why web-", "kubectl refit rollout undo deployment/web"}, "set", "image", w.ref, "app="+missingImage, followed)
 	w.refusedRun("error:", "rollout", "undo", w.ref)
 	w.command(0, []string{"3 of 3 pods have the template"}, "rollout", "undo", w.ref, followed)

@@ -55,13 +55,13 @@ func (w *workload) waitsAfterOnePod(image string) []corev1.Pod {
 		w.t.Errorf("status %+v after the first step", s)
 	}
 	pods := w.ready(int(policy.Status.MatchedPods))
-	if n := howMany(imagesOf(pods), image); n != 1 {
+	if n := count(imagesOf(pods), image); n != 1 {
 		w.t.Errorf("images %v after a step of one pod, want one %s", imagesOf(pods), image)
 	}
 	return pods
 }
 
-func howMany(all []string, one string) (n int) {
+func count(all []string, one string) (n int) {
 	for _, s := range all {
 		if s == one {
 			n++
@@ -123,7 +123,7 @@ func TestAnUpdateIsUndoneInTheMiddle(t *testing.T) {
 				w.untouched(&pods[i], "app")
 			}
 		}
-		if got := imagesOf(w.ready(3)); howMany(got, image) != 3 {
+		if got := imagesOf(w.ready(3)); count(got, image) != 3 {
 			t.Errorf("images %v", got)
 		}
 		w.isFree()
@@ -180,7 +180,7 @@ func TestAWorkloadIsScaledInTheMiddleOfAnUpdate(t *testing.T) {
 		w.waitsAfterOnePod(newImage)
 		w.run("scale", w.ref, "--replicas=5")
 		pods := w.ready(5)
-		if got := imagesOf(pods); howMany(got, newImage) != 1 {
+		if got := imagesOf(pods); count(got, newImage) != 1 {
 			t.Errorf("images after scaling up: %v; new pods have the former template", got)
 		}
 		w.setsPolicy(`"paused":true,"steps":null`)
@@ -241,7 +241,7 @@ func TestADeletedPolicyUndoesItsUpdate(t *testing.T) {
 				w.untouched(&pods[i], "app")
 			}
 		}
-		if got := imagesOf(w.ready(3)); howMany(got, image) != 3 {
+		if got := imagesOf(w.ready(3)); count(got, image) != 3 {
 			t.Errorf("images %v", got)
 		}
 		if got := w.holdOf(w.stored()); strings.Contains(got, "true") || got == w.hold(0) {
@@ -260,7 +260,7 @@ func TestADeletedPolicyReleasesItsWorkload(t *testing.T) {
 		w.settled()
 		w.rolledOut()
 		after := w.ready(3)
-		if got := imagesOf(after); howMany(got, newImage) != 3 {
+		if got := imagesOf(after); count(got, newImage) != 3 {
 			t.Errorf("images %v", got)
 		}
 		kept := 0

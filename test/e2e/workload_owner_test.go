@@ -41,7 +41,7 @@ func (w *workload) updatedAndHeld(before []corev1.Pod, image string) []corev1.Po
 		w.untouched(&before[i], "log")
 	}
 	after := w.ready(len(before))
-	if got := imagesOf(after); howMany(got, image) != len(before) {
+	if got := imagesOf(after); count(got, image) != len(before) {
 		w.t.Errorf("images %v, want %s", got, image)
 	}
 	u, err := w.get(w.t.Context())
@@ -114,7 +114,7 @@ func TestThePartitionOfTheOwnerOfAStatefulSetIsKept(t *testing.T) {
 	w.await("the release", func(ctx context.Context) (bool, error) {
 		out, err := w.kubectl(ctx, "", "--namespace", w.namespace, "get", w.ref, "--output=yaml")
 		pods, listErr := w.list(ctx)
-		return err == nil && listErr == nil && howMany(imagesOf(pods), newImage) == 2 && w.holdOf(out) == " 1", nil
+		return err == nil && listErr == nil && count(imagesOf(pods), newImage) == 2 && w.holdOf(out) == " 1", nil
 	})
 	w.settled()
 	w.keeps(before)

@@ -88,6 +88,8 @@ func advice(policy *v1alpha1.InPlaceUpdatePolicy, of Target) string {
 			why = failures[0].Pod
 		}
 		return fmt.Sprintf("why:     kubectl refit why %s%s\n  go back: kubectl refit rollout undo %s%s\n  or change the template again: pods that have the new one are updated as well", why, with, of, with)
+	case reason == v1alpha1.ReasonImagePullFailed:
+		return fmt.Sprintf("go back: kubectl refit rollout undo %s%s\n  or set another image: kubectl refit set image %s%s CONTAINER=IMAGE", of, with, of, with)
 	case reason == v1alpha1.ReasonNotInPlace:
 		return fmt.Sprintf("go back: kubectl refit rollout undo %s%s\n  or let its pods be replaced: kubectl patch inplaceupdatepolicy %s%s --type=merge --patch='{\"spec\":{\"podUpdatePolicy\":\"InPlaceIfPossible\"}}'",
 			of, with, policy.Name, with)

@@ -59,6 +59,7 @@ func TestStatusSaysHowAnUpdateStandsAndWhatToDo(t *testing.T) {
 		}, console.ExitTimeout, []string{"kubectl refit rollout resume deployment/web --namespace=shop"}},
 		"paused by its owner": {in(metav1.ConditionUnknown, v1alpha1.ReasonPaused, "the owner"), console.ExitTimeout, []string{"kubectl rollout resume deployment/web"}},
 		"failed":              {in(metav1.ConditionFalse, v1alpha1.ReasonPodsFailed, "1 pod has failed"), console.ExitFailed, []string{"PodsFailed: 1 pod has failed", "kubectl refit rollout undo deployment/web"}},
+		"no image":            {in(metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, "image app:3: not found"), console.ExitFailed, []string{"ImagePullFailed: image app:3: not found", "kubectl refit rollout undo deployment/web", "kubectl refit set image deployment/web"}},
 		"not accepted":        {notAccepted, console.ExitFailed, []string{"Conflicted: older", "kubectl delete inplaceupdatepolicy gently --namespace=shop"}},
 		"a new template":      {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Status.ObservedTargetGeneration = 1 }, console.ExitTimeout, []string{"waiting for refit-manager to see the template"}},
 		"a new spec":          {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Generation = 2 }, console.ExitTimeout, []string{"waiting for refit-manager to see InPlaceUpdatePolicy gently"}},

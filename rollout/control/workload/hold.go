@@ -40,6 +40,9 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if err := errors.Join(h.decoder.DecodeRaw(request.OldObject, before), h.decoder.Decode(request, after)); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
 	}
+	if err := errors.Join(workload.Readable(before), workload.Readable(after)); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("it is not held: %w", err))
+	}
 	// Not from the cache, which is empty until the manager has read everything.
 	var policies v1alpha1.InPlaceUpdatePolicyList
 	if err := h.Live.List(ctx, &policies, client.InNamespace(request.Namespace)); err != nil {

@@ -25,16 +25,17 @@ import (
 
 const manager = "system:serviceaccount:refit-system:refit-manager"
 
-// write has the webhook review a change of the image in a namespace.
-func (w *world) write(user, namespace string) admission.Response {
+// write has the webhook review a change of the image in a namespace. Pairs of texts are replaced in the JSON of the new object.
+func (w *world) write(user, namespace string, change ...string) admission.Response {
 	w.t.Helper()
 	before := w.deployment()
 	before.APIVersion, before.Kind = appsv1.SchemeGroupVersion.String(), "Deployment"
 	after := before.DeepCopy()
 	after.Spec.Template.Spec.Containers[0].Image = "app:2"
+	object := strings.NewReplacer(change...).Replace(string(must.JSON(after)))
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Update, Namespace: namespace, Name: "web", Kind: metav1.GroupVersionKind(appsKind("Deployment")), UserInfo: authenticationv1.UserInfo{Username: user},
-		Object: runtime.RawExtension{Raw: must.JSON(after)}, OldObject: runtime.RawExtension{Raw: must.JSON(before)},
+		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: must.JSON(before)},
 	}}
 	cfg := w.r.Config
 	cfg.User = manager
@@ -66,6 +67,15 @@ func TestWorkloadCanBeChangedWhilePoliciesCannotBeRead(t *testing.T) {
 	}})
 	response := w.write("alice", "shop")
 	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "not held, because InPlaceUpdatePolicies cannot be read: planted") {
+		t.Errorf("%+v", response)
+	}
+}
+
+// The comparison of two quantities with such an exponent takes minutes, or panics.
+func TestTemplateThatMustNotBeComparedIsNotHeld(t *testing.T) {
+	t.Parallel()
+	response := newWorld(t).write("alice", "shop", `"resources":{}`, `"resources":{"requests":{"cpu":"1e2147483647"}}`)
+	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "it is not held: template of web") {
 		t.Errorf("%+v", response)
 	}
 }
