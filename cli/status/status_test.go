@@ -209,7 +209,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func TestWatchPrintsEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	watches := make(chan struct{}, 3)
+	watches := make(chan struct{}, 4) // one for each kind
 	api := interceptor.NewClient(cluster(t, ended(request("shop", "old", -50), crr.Outcome{}, -49), request("shop", "now", -1)), interceptor.Funcs{
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 			changes, err := c.Watch(ctx, list, options...)

@@ -47,11 +47,13 @@ func TestAPodLearnsNothingFromTheWebhooks(t *testing.T) {
 	s.restarted(before, "app", 1)
 }
 
-// posts creates a pod that sends a body to a URL when it starts.
+// posts creates a pod that sends a body to a URL. It does so when kubelet has had time to publish the address of the pod, which a busy node
+// takes longer for than the webhook waits.
 func (s *fixture) posts(name, url, body string, hostNetwork bool) {
 	s.t.Helper()
 	repository, _, digest := s.testappImage()
 	pod := s.podOf(name, corev1.Container{Name: "app", Image: repository + "@" + digest, Args: []string{"post", url, body}})
+	pod.Spec.InitContainers = []corev1.Container{shell("published", "sleep 5")}
 	pod.Spec.RestartPolicy, pod.Spec.HostNetwork = corev1.RestartPolicyNever, hostNetwork
 	s.check(s.Create(s.t.Context(), pod), "make pod %s", name)
 }
