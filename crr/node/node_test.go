@@ -54,6 +54,7 @@ type node struct {
 	maxConcurrent     int
 	refuseAnnotations bool
 	alpha             bool // v1alpha1 is all that is served, as with OpenKruise up to 1.9
+	slowRequests      bool // a request that is followed before an older one of its pod delays the other one
 	registry          *prometheus.Registry
 	tracer            trace.Tracer
 }
@@ -93,10 +94,13 @@ func (n *node) startDaemon() {
 	pods := cache.NewSharedIndexInformer(n.podSource, &corev1.Pod{}, 0, cache.Indexers{})
 	synced := make(chan struct{})
 	n.registry = prometheus.NewRegistry()
+	requests := cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{})
+	if n.slowRequests {
+		requests = &slowInformer{requests}
+	}
 	w, err := New(Config{
 		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client, Hooks: NewHooks(n.client),
-		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
-		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
+		Requests: requests, RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
 		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Tracer: n.tracer, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	if err != nil {

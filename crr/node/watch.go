@@ -13,8 +13,9 @@ import (
 	"github.com/refit-project/refit/internal/identity"
 )
 
-// follow enqueues the pod whenever the pod or one of its requests changes.
-func (w *Worker) follow(informer cache.SharedIndexInformer) error {
+// follow enqueues the pod whenever the pod or one of its requests changes. The result says when the first list has been followed,
+// which is later than when the informer has it.
+func (w *Worker) follow(informer cache.SharedIndexInformer) (cache.InformerSynced, error) {
 	changed := func(object any) {
 		switch object := object.(type) {
 		case *crr.Request:
@@ -25,7 +26,7 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 			w.enqueuePod(object)
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, object any) { changed(object) },
 		DeleteFunc: func(object any) {
@@ -41,9 +42,9 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("follow changes: %w", err)
+		return nil, fmt.Errorf("follow changes: %w", err)
 	}
-	return nil
+	return registration.HasSynced, nil
 }
 
 // ContainerEvent must be called with every event of the container runtime. It skips events that bring nothing new: the

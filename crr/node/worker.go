@@ -33,6 +33,7 @@ type Worker struct {
 	runtimeName string
 	pods        cache.SharedIndexInformer
 	requests    cache.SharedIndexInformer
+	followed    []cache.InformerSynced // the requests and pods of the first lists have been followed
 	engine      *engine.Engine
 	running     sync.WaitGroup // the goroutines that process the queue
 	queue       workqueue.TypedRateLimitingInterface[identity.Pod]
@@ -56,9 +57,11 @@ func New(config Config) (*Worker, error) {
 		ClockOffset: config.ClockOffset, Options: config.Options, MaxConcurrent: config.MaxConcurrent, Logger: config.Logger,
 	})
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
-		if err := w.follow(informer); err != nil {
+		followed, err := w.follow(informer)
+		if err != nil {
 			return nil, err
 		}
+		w.followed = append(w.followed, followed)
 	}
 	return w, nil
 }
@@ -69,7 +72,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.running.Wait()
 	w.running.Go(func() { w.requests.RunWithContext(ctx) })
 	defer w.queue.ShutDown()
-	if !cache.WaitForCacheSync(ctx.Done(), w.requests.HasSynced, w.pods.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.followed...) {
 		return nil
 	}
 	w.synced()

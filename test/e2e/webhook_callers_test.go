@@ -64,6 +64,6 @@ func (s *fixture) posted(name string) (status, answer string) {
 	s.awaitPod(name, "to end", func(pod *corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	})
-	status, answer, _ = strings.Cut(s.run("logs", name), "\n")
+	status, answer, _ = strings.Cut(s.run("logs", name, "--container=app"), "\n")
 	return status, answer
 }
