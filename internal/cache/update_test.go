@@ -75,6 +75,38 @@ func TestACachedPodIsForBudgetsWhatThePodIs(t *testing.T) {
 	}
 }
 
+// An image is pulled on nodes with the pull secrets and the pull policy of the pods there.
+func TestACachedPodHasWhatAPullOfItsImagesNeeds(t *testing.T) {
+	t.Parallel()
+	pod := ordinaryPod()
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+	trimmed, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec := trimmed.(*corev1.Pod).Spec; len(spec.ImagePullSecrets) != 1 || spec.ImagePullSecrets[0].Name != "registry" || spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
+		t.Errorf("secrets %v, policy %q", spec.ImagePullSecrets, spec.Containers[0].ImagePullPolicy)
+	}
+}
+
+// The environment of an instance is compared with the annotations of the pod: one that is missing would look like an old environment.
+func TestACachedPodThatWasUpdatedHasTheAnnotationsOfItsEnvironment(t *testing.T) {
+	t.Parallel()
+	pod := ordinaryPod()
+	long := strings.Repeat("x", 300)
+	pod.Annotations["config"], pod.Annotations["other"] = long, long
+	pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"r"}`
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CONFIG", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['config']"}}}}
+	trimmed, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := trimmed.(*corev1.Pod).Annotations; got["config"] != long || got["other"] != "" {
+		t.Errorf("%d and %d bytes", len(got["config"]), len(got["other"]))
+	}
+}
+
 func TestARecordThatIsTooLongIsNotCached(t *testing.T) {
 	t.Parallel()
 	pod := ordinaryPod()

@@ -66,7 +66,8 @@ func newWorld(t *testing.T) *world {
 		pod.Spec.NodeName = "node"
 		objects = append(objects, pod)
 	}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.InPlaceUpdatePolicy{}, &corev1.Pod{}).Build()
+	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.InPlaceUpdatePolicy{}, &corev1.Pod{}).
+		WithIndex(&v1alpha1.InPlaceUpdatePolicy{}, byTarget, targetOf).Build()
 	w.events = make(chan string, 1000)
 	clock := func() time.Time { return w.now }
 	w.r = newReconciler(w.Client, Config{
