@@ -3,6 +3,8 @@ package workload
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
@@ -10,6 +12,20 @@ import (
 // requests were read from a cache that may be behind, because the pods that have become unavailable meanwhile would not count.
 func (d *Decision) Takes() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Kind == ActionUpdate || a.Kind == ActionEvict })
+}
+
+// Continues returns the pods whose update has begun and has not ended. The decision may be nil.
+func (d *Decision) Continues() map[types.UID]bool {
+	pods := map[types.UID]bool{}
+	if d == nil {
+		return pods
+	}
+	for _, a := range d.Actions {
+		if a.Kind == ActionContinue || a.Kind == ActionWithdraw {
+			pods[a.Pod.UID] = true
+		}
+	}
+	return pods
 }
 
 // Concludes reports whether a decision says something about all pods, compared with the status before it: a write to the workload,

@@ -249,3 +249,27 @@ func TestPodsThatAreTooLargeForTheCacheAreUpdatedOnce(t *testing.T) {
 		t.Errorf("%s, %d pods are updated", got, w.updated())
 	}
 }
+
+// An event that is missed, or a cache that does not show a change, delays an update and does not stop it.
+func TestUpdateGoesOnWithoutEvents(t *testing.T) {
+	t.Parallel()
+	behind := false
+	w := newWorld(t)
+	w.cached(&behind)
+	w.event()
+	w.rounds(1)
+	w.image("app:2")
+	begun := w.now
+	for w.updated() < 2 || w.deployment().Spec.Paused {
+		after := w.reconciled("web")
+		behind = w.updated() > 0
+		for _, pod := range w.pods() {
+			w.kubelet(t.Context(), &pod)
+		}
+		if after == 0 || w.now.Sub(begun) > 5*time.Minute {
+			t.Fatalf("%d pods are updated after %s; again after %s", w.updated(), w.now.Sub(begun), after)
+		}
+		w.now = w.now.Add(after)
+		w.event() // of other pods
+	}
+}

@@ -56,7 +56,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	}
 	observed.Pods = of.controlled(pods)
 	if update := policy.Status.Update; update != nil && !enough(policy, observed.Pods, of.workload, update) {
-		err = r.readPods(ctx, policy, of, s, update, &observed)
+		err = r.readPods(ctx, policy, of, s, update, nil, &observed)
 	}
 	return observed, of, err
 }
@@ -67,16 +67,18 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 // unavailable meanwhile is not missing. Otherwise, as after an outage or a change of the leader, and for a decision about all
 // pods, the pods are read from the API server. In an update of N pods that is needed a few times, and not for each pod.
 //
+// If look is set, nothing has happened for some time, and the pods are read from the API server in any case.
+//
 // PodDisruptionBudgets are read after pods and requests: an operation that both show is subtracted twice, but one that neither
 // shows would not be subtracted at all.
-func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, decision *workload.Decision, observed *workload.Observation) (err error) {
+func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, decision *workload.Decision, observed *workload.Observation, look bool) (err error) {
 	if observed.Requests, err = r.requests(ctx, policy.Namespace, observed.Requests); err != nil {
 		return err
 	}
 	update := decision.Status.Update
-	live := decision.Concludes(&policy.Status) || !r.believes(observed.Pods) || !enough(policy, observed.Pods, of.workload, update)
+	live := look || decision.Concludes(&policy.Status) || !r.believes(observed.Pods) || !enough(policy, observed.Pods, of.workload, update)
 	if live {
-		if err := r.readPods(ctx, policy, of, s, update, observed); err != nil {
+		if err := r.readPods(ctx, policy, of, s, update, decision, observed); err != nil {
 			return err
 		}
 	}
@@ -210,10 +212,11 @@ func (r *reconciler) cachedPods(ctx context.Context, options ...client.ListOptio
 const page = 100
 
 // readPods reads the pods of the workload from the API server. It keeps of a pod what the cache would, unless that is not enough to
-// compare it.
-func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, update *v1alpha1.TemplateUpdate, observed *workload.Observation) error {
+// compare it, or the decision continues its update: then nothing must be missing that shows its progress.
+func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, update *v1alpha1.TemplateUpdate, decision *workload.Decision, observed *workload.Observation) error {
 	s.memory = workload.Memory{} // it may have pods of which the cache does not have enough
 	whole := !keepsValues(policy, of.workload, update)
+	continued := decision.Continues()
 	observed.Pods = nil
 	for next := ""; ; {
 		var list corev1.PodList
@@ -221,7 +224,7 @@ func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 			return fmt.Errorf("list pods: %w", err)
 		}
 		for _, pod := range of.controlled(pointers(list.Items)) {
-			if !whole {
+			if !whole && !continued[pod.UID] {
 				pod = trimmed(pod)
 			}
 			observed.Pods = append(observed.Pods, pod)

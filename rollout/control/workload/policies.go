@@ -120,6 +120,7 @@ type reconciler struct {
 // state is what is kept about a policy between reconciliations. It is used by one reconciliation at a time.
 type state struct {
 	memory workload.Memory
+	quiet  quiet
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
 }
 
@@ -178,8 +179,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: nextPass}, nil
 	case acted:
 		decision.Again = decision.Again.Or(r.Clock().Add(gather))
+		s.quiet.acted(r.Clock())
 	}
-	return ctrl.Result{RequeueAfter: decision.Again.In(r.Clock(), gather)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.Or(s.quiet.next.Time).In(r.Clock(), gather)}, nil
 }
 
 // decide decides by the cache. A decision on which budgets depend is made again with what must not be outdated, and limited; more
@@ -191,12 +193,13 @@ func (r *reconciler) decide(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	}
 	key := client.ObjectKeyFromObject(policy)
 	decision = workload.Next(policy, observed, r.Clock())
-	if !decision.Takes() && !decision.Concludes(&policy.Status) {
+	look := s.quiet.due(decision.Status.Update != nil, r.Clock())
+	if !look && !decision.Takes() && !decision.Concludes(&policy.Status) {
 		r.interest.hold(key, false)
 		return observed.Workload, decision, false, nil
 	}
 	r.interest.hold(key, true) // before budgets are read, so that no later change of them is missed
-	if err := r.confirm(ctx, policy, of, s, &decision, &observed); err != nil {
+	if err := r.confirm(ctx, policy, of, s, &decision, &observed, look); err != nil {
 		return nil, decision, false, err
 	}
 	decision, more = r.decideBeside(policy, observed)

@@ -93,8 +93,15 @@ func (w *world) check(err error) {
 
 func (w *world) reconcile(name string) {
 	w.t.Helper()
-	_, err := conflict.Reconciler(w.r).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}})
+	w.reconciled(name)
+}
+
+// reconciled returns when to reconcile the policy again without an event; 0 if never.
+func (w *world) reconciled(name string) time.Duration {
+	w.t.Helper()
+	result, err := conflict.Reconciler(w.r).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}})
 	w.check(err)
+	return result.RequeueAfter
 }
 
 // rounds lets kubelet and the controller act in turn.

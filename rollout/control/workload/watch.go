@@ -20,6 +20,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -146,13 +147,15 @@ func (r *reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// podChanged ignores updates of pods on which nothing depends. It relies on the cache to trim pods first.
+// podChanged ignores updates of pods on which nothing depends. It relies on the cache to trim pods first: what it keeps shows all
+// changes that matter, unless a pod is too large. Before Kubernetes 1.33 a change of the spec does not change the generation.
 func podChanged(old, updated client.Object) bool {
 	before, wasPod := old.(*corev1.Pod)
 	after, isPod := updated.(*corev1.Pod)
 	return !wasPod || !isPod || before.UID != after.UID || before.Generation != after.Generation ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !maps.Equal(before.Labels, after.Labels) ||
-		!maps.Equal(before.Annotations, after.Annotations) || !apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		!maps.Equal(before.Annotations, after.Annotations) || !cache.Comparable(after) ||
+		after.Generation == 0 && !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) || !apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 		!apiequality.Semantic.DeepEqual(&before.Status, &after.Status)
 }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
 )
 
 // enqueued records what a handler enqueues.
@@ -135,6 +137,45 @@ func TestUnchangedPodsConcernNobody(t *testing.T) {
 	if w.r.lastPodEvent.Load() != w.now.UnixNano() {
 		t.Error("the events are not noted")
 	}
+}
+
+// Kubelet removes a condition when a resize has ended, and changes nothing else that is compared.
+func TestChangesThatTheCacheKeepsLittleOfConcernThePolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, change := range map[string]func(before, after *corev1.Pod){
+		"the end of a resize": func(before, _ *corev1.Pod) {
+			before.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"r"}`
+			before.Status.Conditions = append(before.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue})
+		},
+		"pod that is too large for the cache": func(_, after *corev1.Pod) {
+			after.Labels["large"] = strings.Repeat("x", 64<<10)
+			after.Status.ContainerStatuses[0].ContainerID = "containerd://another"
+		},
+		"image before Kubernetes 1.33": func(_, after *corev1.Pod) { after.Spec.Containers[0].Image = "app:2" },
+	} {
+		before := w.pods()[0]
+		before.Annotations = map[string]string{}
+		after := before.DeepCopy()
+		change(&before, after)
+		before.Labels, before.Annotations = after.Labels, before.Annotations
+		maps.Copy(after.Annotations, before.Annotations)
+		after.ResourceVersion += "0"
+		q := &enqueued{}
+		w.r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: cachedPod(t, &before), ObjectNew: cachedPod(t, after)}, q)
+		if got := q.take(); len(got) != 1 {
+			t.Errorf("%s: %q are reconciled", name, got)
+		}
+	}
+}
+
+func cachedPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	trimmed, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trimmed.(*corev1.Pod)
 }
 
 // Events of budgets and of pods of others concern a policy only while a budget holds it.
