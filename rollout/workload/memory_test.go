@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/workload"
 )
@@ -22,7 +23,7 @@ type remembered struct {
 }
 
 // next decides with what is kept from the decision before. All tests of the package check by it that the decision is the same
-// without.
+// without, and with pods as the cache of the manager has them.
 func (w *world) next(observed workload.Observation) workload.Decision {
 	w.t.Helper()
 	if spec := w.json(w.policy.Spec) + fmt.Sprint(w.policy.DeletionTimestamp); spec != w.kept.spec { // tests do not count generations
@@ -39,15 +40,38 @@ func (w *world) next(observed workload.Observation) workload.Decision {
 		}
 	}
 	plain := workload.Next(w.policy, observed, w.now)
+	w.compare("with cached pods", workload.Next(w.policy, w.cached(observed), w.now), plain)
 	observed.Memory = &w.kept.memory
 	decision := workload.Next(w.policy, observed, w.now)
+	w.compare("with what is kept", decision, plain)
+	return decision
+}
+
+// cached returns an observation with pods as the cache has them, or all pods as they are if one is too large.
+func (w *world) cached(observed workload.Observation) workload.Observation {
+	w.t.Helper()
+	pods := make([]*corev1.Pod, len(observed.Pods))
+	for i, pod := range observed.Pods {
+		trimmed, err := cache.TrimPod(pod.DeepCopy())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if pods[i] = trimmed.(*corev1.Pod); !cache.Comparable(pods[i]) {
+			return observed
+		}
+	}
+	observed.Pods = pods
+	return observed
+}
+
+func (w *world) compare(what string, decision, plain workload.Decision) {
+	w.t.Helper()
 	if !apiequality.Semantic.DeepEqual(plain.Status, decision.Status) {
-		w.t.Fatalf("with what is kept the status is\n%+v\nand without\n%+v", decision.Status, plain.Status)
+		w.t.Fatalf("%s the status is\n%+v\nand without\n%+v", what, decision.Status, plain.Status)
 	}
 	if got, want := summary(&decision), summary(&plain); got != want || plain.Again.IsZero() != decision.Again.IsZero() {
-		w.t.Fatalf("with what is kept: %s, again %s; without: %s, again %s", got, decision.Again, want, plain.Again)
+		w.t.Fatalf("%s: %s, again %s; without: %s, again %s", what, got, decision.Again, want, plain.Again)
 	}
-	return decision
 }
 
 func (w *world) json(v any) string {
