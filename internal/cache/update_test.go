@@ -95,13 +95,15 @@ func TestACachedPodShowsHowFarItsUpdateIs(t *testing.T) {
 		kind   inplace.Kind
 		final  bool
 	}{
-		"the resize has ended":     {change: func(*corev1.Pod) {}, kind: inplace.KindStep},
-		"kubelet has not seen it":  {change: func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 1 }, kind: inplace.KindWait},
-		"nothing is allocated yet": {change: func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].AllocatedResources[corev1.ResourceCPU] = resource.MustParse("10m") }, kind: inplace.KindWait},
-		"in progress":              {change: condition(corev1.PodResizeInProgress, ""), kind: inplace.KindWait},
-		"it fails":                 {change: condition(corev1.PodResizeInProgress, corev1.PodReasonError), kind: inplace.KindBlocked},
-		"deferred":                 {change: condition(corev1.PodResizePending, corev1.PodReasonDeferred), kind: inplace.KindBlocked},
-		"the node is too small":    {change: condition(corev1.PodResizePending, corev1.PodReasonInfeasible), kind: inplace.KindBlocked, final: true},
+		"the resize has ended":    {change: func(*corev1.Pod) {}, kind: inplace.KindStep},
+		"kubelet has not seen it": {change: func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 1 }, kind: inplace.KindWait},
+		"nothing is allocated yet": {change: func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].AllocatedResources[corev1.ResourceCPU] = resource.MustParse("10m")
+		}, kind: inplace.KindWait},
+		"in progress":           {change: condition(corev1.PodResizeInProgress, ""), kind: inplace.KindWait},
+		"it fails":              {change: condition(corev1.PodResizeInProgress, corev1.PodReasonError), kind: inplace.KindBlocked},
+		"deferred":              {change: condition(corev1.PodResizePending, corev1.PodReasonDeferred), kind: inplace.KindBlocked},
+		"the node is too small": {change: condition(corev1.PodResizePending, corev1.PodReasonInfeasible), kind: inplace.KindBlocked, final: true},
 		"the pod has a readiness gate": {change: func(pod *corev1.Pod) {
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}
 			condition(corev1.PodResizeInProgress, "")(pod)

@@ -127,7 +127,8 @@ func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 		}
 		if step.Kind != inplace.StepDrain || drained {
 			r.Recorder.Eventf(pod, policy, corev1.EventTypeNormal, "InPlaceUpdate", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, step.Message)
-			return nil
+			_, err := r.proceed(ctx, policy, pod)
+			return err
 		}
 	}
 }
@@ -158,19 +159,28 @@ func (r *reconciler) requested(ctx context.Context, policy *v1alpha1.InPlaceUpda
 	return r.client.Get(ctx, client.ObjectKeyFromObject(request), &v1beta1.ContainerRecreateRequest{}, client.UnsafeDisableDeepCopy) == nil
 }
 
-// proceed writes the next step of an update that has begun, or creates the request for a restart.
-func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) (bool, error) {
-	step := r.next(pod)
-	if step == nil {
-		return false, nil
+// stepsAtOnce bounds the steps of one pod that are written without a look at others.
+const stepsAtOnce = 4
+
+// proceed writes the steps of an update that has begun which need not wait, or creates the request for a restart. It reports whether
+// it has written something.
+func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) (did bool, err error) {
+	for range stepsAtOnce {
+		step := r.next(pod)
+		switch {
+		case step == nil:
+			return did, nil
+		case step.Kind == inplace.StepRestart:
+			request := workload.RestartRequest(policy, pod, step.Restart)
+			err := r.client.Create(ctx, request)
+			return did || !apierrors.IsAlreadyExists(err), r.wrote("containerrecreaterequests", step.Message, client.IgnoreAlreadyExists(err))
+		}
+		did = true
+		if pod, err = r.write(ctx, pod, step); err != nil {
+			return true, err
+		}
 	}
-	if step.Kind == inplace.StepRestart {
-		request := workload.RestartRequest(policy, pod, step.Restart)
-		err := r.client.Create(ctx, request)
-		return !apierrors.IsAlreadyExists(err), r.wrote("containerrecreaterequests", step.Message, client.IgnoreAlreadyExists(err))
-	}
-	_, err := r.write(ctx, pod, step)
-	return true, err
+	return did, nil
 }
 
 // withdraw takes back what an earlier update has not written to a pod, or else continues it.

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -158,8 +157,7 @@ func TestChangesThatTheCacheKeepsLittleOfConcernThePolicy(t *testing.T) {
 		before.Annotations = map[string]string{}
 		after := before.DeepCopy()
 		change(&before, after)
-		before.Labels, before.Annotations = after.Labels, before.Annotations
-		maps.Copy(after.Annotations, before.Annotations)
+		before.Labels, after.Annotations = after.Labels, before.Annotations
 		after.ResourceVersion += "0"
 		q := &enqueued{}
 		w.r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: cachedPod(t, &before), ObjectNew: cachedPod(t, after)}, q)
