@@ -38,8 +38,9 @@ import (
 )
 
 const (
-	// gather is how long to wait after an event for further ones.
+	// gather is the time in which several events cause one reconciliation, and soon is how long to wait after an event in any case.
 	gather = 300 * time.Millisecond
+	soon   = 20 * time.Millisecond
 	// takesPerPass is how many pods are taken out of service until others are handled and the status is written, and nextPass
 	// when the rest follows.
 	takesPerPass = 50
@@ -122,15 +123,17 @@ type state struct {
 	memory workload.Memory
 	quiet  quiet
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
+	began  time.Time                     // when the last reconciliation began; guarded by reconciler.mu
 }
 
-// state returns the state of a policy; it is made if there is none.
+// state returns the state of a policy whose reconciliation begins; it is made if there is none.
 func (r *reconciler) state(key types.NamespacedName) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states[key] == nil {
 		r.states[key] = &state{}
 	}
+	r.states[key].began = r.Clock()
 	return r.states[key]
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -119,8 +120,8 @@ func remove[K comparable](from map[K]map[types.NamespacedName]bool, key K, polic
 	}
 }
 
-// on returns a handler that calls enqueue for all events of an object. Several events within a short time cause one
-// reconciliation.
+// on returns a handler that calls enqueue for all events of an object. Several events within a short time cause one or two
+// reconciliations.
 func on(enqueue func(context.Context, client.Object, queue)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
@@ -236,6 +237,18 @@ func (r *reconciler) sameTarget(ctx context.Context, namespace, kind, name strin
 
 func (r *reconciler) enqueue(q queue, keys ...types.NamespacedName) {
 	for _, key := range keys {
-		q.AddAfter(ctrl.Request{NamespacedName: key}, gather)
+		q.AddAfter(ctrl.Request{NamespacedName: key}, r.delay(key))
 	}
+}
+
+// delay returns how long after an event to reconcile a policy: soon if it was not reconciled a moment ago, so that updates need not
+// wait, and otherwise when more events may have come.
+func (r *reconciler) delay(key types.NamespacedName) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[key]
+	if s == nil {
+		return gather
+	}
+	return min(gather, max(soon, gather-r.Clock().Sub(s.began)))
 }

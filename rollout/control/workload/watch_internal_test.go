@@ -25,10 +25,11 @@ type enqueued struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 	names []string
+	after time.Duration // of the last one
 }
 
-func (e *enqueued) AddAfter(request ctrl.Request, _ time.Duration) {
-	e.names = append(e.names, request.Name)
+func (e *enqueued) AddAfter(request ctrl.Request, after time.Duration) {
+	e.names, e.after = append(e.names, request.Name), after
 }
 
 func (e *enqueued) take() []string {
@@ -84,6 +85,22 @@ func TestEventsConcernThePoliciesOfTheirWorkload(t *testing.T) {
 	w.r.policyEvents().Delete(t.Context(), event.DeleteEvent{Object: w.policy("older")}, q)
 	if got := strings.Join(q.take(), " "); got != "web" {
 		t.Errorf("deleted policy of the same workload: %q are reconciled", got)
+	}
+}
+
+// An update must not wait for events that do not come, nor must each of many events cause a reconciliation.
+func TestAnEventAfterAPauseIsHandledSoon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	q := &enqueued{}
+	w.reconcile("web")
+	began := w.now
+	for _, tt := range []struct{ since, after time.Duration }{{0, gather}, {100 * time.Millisecond, gather - 100*time.Millisecond}, {gather, soon}, {time.Hour, soon}} {
+		w.now = began.Add(tt.since)
+		w.r.podEvents().Create(t.Context(), event.CreateEvent{Object: &w.pods()[0]}, q)
+		if q.after != tt.after {
+			t.Errorf("an event %s after a reconciliation is handled after %s, want %s", tt.since, q.after, tt.after)
+		}
 	}
 }
 
