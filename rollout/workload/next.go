@@ -38,6 +38,8 @@ type Observation struct {
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool
+	// Memory has the state of pods that have not changed since the last decision for the policy; nil if nothing is kept.
+	Memory *Memory
 }
 
 // Decision is the result of Next.
@@ -130,6 +132,7 @@ type view struct {
 	revised  bool // the template is another one than before
 	// restored says that the pods get the former template, although the workload has one that failed and was undone.
 	restored bool
+	memory   *Memory // nil if nothing is kept
 	decision Decision
 }
 

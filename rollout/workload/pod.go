@@ -55,6 +55,8 @@ func (v *view) observe(observed Observation) {
 		requests[request.Spec.PodName] = append(requests[request.Spec.PodName], request)
 	}
 	v.requests = requests
+	v.remember(observed.Memory)
+	all := make([]pod, 0, len(observed.Pods))
 	for _, item := range observed.Pods {
 		if crr.PodEnded(item) {
 			continue
@@ -63,19 +65,27 @@ func (v *view) observe(observed Observation) {
 			v.ending = append(v.ending, item)
 			continue
 		}
-		p := &pod{Pod: item}
-		var again time.Time
-		p.budget, again = v.budgetOf(item)
-		v.again(again)
+		all = append(all, v.state(item))
+		p := &all[len(all)-1]
 		if observed.Begun != nil && observed.Begun(item.UID) {
 			p.budget.UnderWay, p.budget.Available = true, false
 		}
-		p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
-		p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
-		v.judge(p)
 		v.pods = append(v.pods, p)
 	}
+	v.forget(observed.Pods)
 	slices.SortFunc(v.pods, v.order)
+}
+
+// judged determines the state of a pod.
+func (v *view) judged(item *corev1.Pod) pod {
+	p := pod{Pod: item}
+	var again time.Time
+	p.budget, again = v.budgetOf(item)
+	v.again(again)
+	p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
+	p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
+	v.judge(&p)
+	return p
 }
 
 func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {

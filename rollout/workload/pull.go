@@ -101,20 +101,19 @@ func (v *view) pulls(left []*pod) []*pull {
 	serving := slices.ContainsFunc(left, func(p *pod) bool { return p.budget.Ready })
 	pulls := map[string]*pull{}
 	for _, p := range left {
-		update, err := v.fields.Update(p.Pod, plan.Options{})
-		if err != nil || serving && !p.budget.Ready || p.Spec.NodeName == "" {
+		if serving && !p.budget.Ready || p.Spec.NodeName == "" {
 			continue
 		}
-		for container, image := range update.Images() {
-			policy := plan.Find(&p.Spec, container).ImagePullPolicy
-			if policy == corev1.PullNever {
+		for _, c := range v.fields.update.Containers {
+			has, wanted := plan.Find(&p.Spec, c.Name), plan.Find(&v.fields.template.Spec, c.Name)
+			if !c.Image || has == nil || wanted == nil || has.Image == wanted.Image || has.ImagePullPolicy == corev1.PullNever {
 				continue
 			}
-			if pulls[image] == nil {
-				pulls[image] = &pull{image: image, nodes: map[string]bool{}, secrets: map[string]bool{}}
+			if pulls[wanted.Image] == nil {
+				pulls[wanted.Image] = &pull{image: wanted.Image, nodes: map[string]bool{}, secrets: map[string]bool{}}
 			}
-			to := pulls[image]
-			to.always, to.nodes[p.Spec.NodeName] = to.always || policy == corev1.PullAlways, true
+			to := pulls[wanted.Image]
+			to.always, to.nodes[p.Spec.NodeName] = to.always || has.ImagePullPolicy == corev1.PullAlways, true
 			for _, secret := range p.Spec.ImagePullSecrets {
 				to.secrets[secret.Name] = true
 			}

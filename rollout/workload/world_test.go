@@ -43,6 +43,7 @@ type world struct {
 	registry    registry
 	requests    []*v1beta1.ContainerRecreateRequest
 	tracks      map[string]string // the label track when a container was started, by its ID
+	kept        remembered
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -142,7 +143,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls()}, w.now)
+	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls()})
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}

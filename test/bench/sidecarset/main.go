@@ -72,10 +72,10 @@ func (b *bench) measure(ctx context.Context, followed cache.Cache) error {
 	b.followed = followed
 	following, end := context.WithCancel(ctx)
 	defer end()
-	kubelets := newKubelets(b.Cluster.API, followed)
-	if err := kubelets.start(following); err != nil {
+	kubelets := fakenodes.NewKubelets(b.Cluster.API, followed)
+	if err := kubelets.Start(following); err != nil {
 		return err
 	}
-	defer kubelets.stop()
+	defer kubelets.Stop()
 	return b.scenario(ctx)
 }
