@@ -67,6 +67,21 @@ func objects(kinds ...string) offer {
 	})
 }
 
+// severalObjects completes KIND/NAME..., or the names after a kind.
+func severalObjects(kinds ...string) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		form := ""
+		if len(args) > 0 && !strings.Contains(args[0], "/") {
+			form = args[0] + "/"
+		}
+		values, err := cluster.Objects(ctx, form+typed, kinds...)
+		for i := range values {
+			values[i] = strings.TrimPrefix(values[i], form)
+		}
+		return slices.DeleteFunc(values, func(value string) bool { return slices.Contains(args, value) }), err
+	}
+}
+
 // objectThen completes a pod or workload as KIND/NAME, and then the arguments after it.
 func objectThen(further offer) offer {
 	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md again")
@@ -32,7 +33,8 @@ Output:
 - On a terminal, progress is updated in place and in colour, unless ` + "`NO_COLOR`" + ` is set.
 - On a narrow terminal the table of ` + "`restart`" + ` first leaves out container IDs, then it cuts names. ` + "`... and N more`" + ` stands for pods without a line.
 - Without a terminal each change is printed as a line.
-- ` + "`-o json|yaml|name|wide`" + ` works as in ` + "`kubectl get`" + `.
+- ` + "`--output` has the formats of `kubectl get`: `wide`, `name`, `json`, `yaml`, `jsonpath=`, `go-template=`, `custom-columns=` and their forms with `-file`" + `,
+  apart from ` + "`custom-columns-file`" + `. Commands that print text instead of objects name theirs.
 
 Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release). kubectl's
 completion then completes ` + "`kubectl refit`" + ` too: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
@@ -63,6 +65,10 @@ func describe(text *strings.Builder, cmd *cobra.Command) {
 	} else if cmd.HasParent() {
 		fmt.Fprintf(text, "\n## %s\n\n", strings.Replace(cmd.CommandPath(), "kubectl-refit", "kubectl refit", 1))
 		block(text, cmd.Long)
+		if flags := cmd.PersistentFlags().FlagUsagesWrapped(0); flags != "" {
+			text.WriteString("All of its commands have these flags:\n\n")
+			block(text, flags)
+		}
 	}
 	for _, child := range cmd.Commands() {
 		if child.IsAvailableCommand() && child.Name() != "completion" && child.Name() != "help" {
@@ -108,4 +114,39 @@ func TestEveryCommandSaysItsExitCodes(t *testing.T) {
 		}
 	}
 	check(command("dev"))
+}
+
+// The page is compared with the flags themselves too: those of set were missing although it was up to date.
+func TestReferenceHasEveryFlag(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := strings.Split(string(text), "\n##")
+	section := func(cmd *cobra.Command) string {
+		for _, s := range sections {
+			if title, _, _ := strings.Cut(s, "\n"); strings.TrimLeft(title, "# ") == cmd.CommandPath() {
+				return s
+			}
+		}
+		return ""
+	}
+	var check func(*cobra.Command, string)
+	check = func(cmd *cobra.Command, above string) {
+		if cmd.HasParent() && cmd.IsAvailableCommand() {
+			above += section(cmd)
+			cmd.NonInheritedFlags().VisitAll(func(flag *pflag.Flag) {
+				if flag.Name != "help" && !strings.Contains(above, "--"+flag.Name+" ") && !strings.Contains(above, "--"+flag.Name+"[") {
+					t.Errorf("%s: no --%s", cmd.CommandPath(), flag.Name)
+				}
+			})
+		}
+		for _, child := range cmd.Commands() {
+			if child.Name() != "completion" && child.Name() != "help" {
+				check(child, above)
+			}
+		}
+	}
+	check(command("dev"), "")
 }

@@ -94,7 +94,7 @@ func rolloutStatus(connection *genericclioptions.ConfigFlags) *cobra.Command {
 }
 
 func timeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().DurationVar(timeout, "timeout", 0, "end with exit code 124 after this time, while the update continues; 0 waits for ever")
+	usage.TimeoutFlag(cmd.Flags(), timeout, "the update continues")
 }
 
 func rolloutPause(connection *genericclioptions.ConfigFlags, paused bool) *cobra.Command {

@@ -60,16 +60,6 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 	return r.followRollout(ctx, object)
 }
 
-func (t Target) String() string {
-	switch {
-	case t.Workload != nil:
-		return strings.ToLower(t.Workload.Kind) + "/" + t.Workload.Name
-	case t.Selector != nil:
-		return "selector " + metav1.FormatLabelSelector(t.Selector)
-	}
-	return "pod/" + t.Pod
-}
-
 func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.RestartRollout {
 	object := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "restart-", Annotations: r.annotations()}}
 	if target.Workload != nil {
