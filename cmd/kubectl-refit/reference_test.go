@@ -1,18 +1,16 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-var update = flag.Bool("update", false, "write docs/cli.md again")
+	"github.com/refit-project/refit/test/kit/golden"
+)
 
 const referenceHead = `# kubectl refit
 
@@ -85,20 +83,7 @@ func block(text *strings.Builder, content string) {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	t.Parallel()
-	const path = "../../docs/cli.md"
-	want := reference()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("go test ./cmd/kubectl-refit -run Reference -update (-program +file):\n%s", diff)
-	}
+	golden.Check(t, "../../docs/cli.md", reference())
 }
 
 // Scripts depend on exit codes, so every command says which it has.
