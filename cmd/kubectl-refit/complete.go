@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/completion"
+	"github.com/refit-project/refit/internal/console"
 )
 
 // completionTimeout is how long a shell waits for the cluster.
@@ -60,6 +61,20 @@ var pods = first(func(ctx context.Context, cluster completion.Cluster, typed str
 	return cluster.Pods(ctx, typed)
 })
 
+// podsAndWorkloads completes the pod or workload of a command: pods without their kind too.
+var podsAndWorkloads = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	kind, _, hasKind := strings.Cut(typed, "/")
+	if hasKind && !console.IsPod(kind) {
+		return cluster.Objects(ctx, typed, completion.Updatable...)
+	}
+	pods, err := cluster.Pods(ctx, typed)
+	if err != nil || hasKind || typed == "" {
+		return pods, err
+	}
+	workloads, err := cluster.Objects(ctx, typed, completion.Updatable...)
+	return append(pods, workloads...), err
+})
+
 // objects completes KIND/NAME.
 func objects(kinds ...string) offer {
 	return first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
@@ -81,6 +96,15 @@ func severalObjects(kinds ...string) offer {
 		return slices.DeleteFunc(values, func(value string) bool { return slices.Contains(args, value) }), err
 	}
 }
+
+// scheduleNames completes the name of a RestartSchedule.
+var scheduleNames = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	names, err := cluster.Objects(ctx, "restartschedule/"+typed)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], "restartschedule/")
+	}
+	return names, err
+})
 
 // objectThen completes a pod or workload as KIND/NAME, and then the arguments after it.
 func objectThen(further offer) offer {

@@ -63,7 +63,12 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"rollout status pod/web", []string{`"pod/web": want a deployment, statefulset or daemonset, or an inplaceupdatepolicy`}},
 		{"rollout restart deployment/web", []string{`unknown command "restart"`}},
 		{"doctor --openkruise=back", []string{`--openkruise: direction "back": want to-refit, from-refit or both`}},
-		{"why deployment/web", []string{`"deployment/web": want the name of a pod`}},
+		{"why replicaset/web", []string{`"replicaset/web": want`}},
+		{"why deployment/web --tail=3", []string{"--tail has no meaning for a workload"}},
+		{"rollout undo restartrollout/web-x", []string{"undo has no meaning for a RestartRollout"}},
+		{"rollout promote sidecarset/mesh", []string{"promote has no meaning for a SidecarSet"}},
+		{"rollout abort deployment/web", []string{"abort has no meaning for a workload"}},
+		{"rollout pause job/x", []string{"job"}},
 	} {
 		_, err := ran(t, strings.Fields(test.args)...)
 		if console.ExitCode(err) != console.ExitRefused {
@@ -86,7 +91,7 @@ func TestFormsOfKubectlAreAccepted(t *testing.T) {
 		"status -o jsonpath={.items}", "restart pod/web -o custom-columns=NAME:.metadata.name", "restart pod/web -o go-template={{.kind}}", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
 		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
 		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "set env deployment shop LEVEL=debug", "set image sts/shop app=x:2 --canary=10% --wait=false", "rollout status deploy shop",
-		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
+		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why deployment web", "rollout pause rr/x", "rollout status restartrollout x --watch=false", "rollout abort rr x", "rollout undo sidecarset mesh --to-revision=1", "schedule ls -A", "schedule trigger nightly --wait=false", "why pods/web", "logs po web", "timeline crr web-x",
 	} {
 		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 			t.Errorf("%s: %v", args, err)

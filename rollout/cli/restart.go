@@ -64,11 +64,8 @@ var (
 // Run restarts the targets. Several are checked before the first is restarted, and then restarted one after another, each to its end, or
 // all at once if nobody waits for their ends.
 func Run(ctx context.Context, config Config, targets ...Target) error {
-	if config.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := config.limited(ctx)
+	defer cancel()
 	if len(targets) > 1 && !config.DryRun {
 		if err := check(ctx, config, targets); err != nil {
 			return console.Ended(ctx, err)
@@ -85,6 +82,14 @@ func Run(ctx context.Context, config Config, targets ...Target) error {
 		}
 	}
 	return nil
+}
+
+// limited ends a context after the timeout.
+func (c Config) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
 }
 
 // check tries the restart of each target without an effect.
@@ -145,14 +150,24 @@ func (r *restarter) create(ctx context.Context, object client.Object) error {
 		options = append(options, client.DryRunAll)
 	}
 	err := r.API.Create(ctx, object, options...)
-	switch {
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
-	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return console.Refused(err)
-	}
 	if err == nil && !r.DryRun {
 		return r.Made.Begun(r.API.Scheme(), object)
+	}
+	return refused(noKind(err))
+}
+
+// noKind explains that the cluster does not have the CRD.
+func noKind(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
+	}
+	return err
+}
+
+// refused marks errors of requests that the API server does not allow.
+func refused(err error) error {
+	if apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return console.Refused(err)
 	}
 	return err
 }
@@ -171,7 +186,6 @@ func only(pod *corev1.Pod) ([]string, error) {
 
 // interrupted returns the error of a wait that ends before the restart: what it waited for, and how to follow or stop
 // the restart.
-func (r *restarter) interrupted(ctx context.Context, kind, name, last, stop string) error {
-	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s",
-		console.Cause(ctx), cmp.Or(last, "nothing"), kind, name, r.Namespace, stop)
+func (r *restarter) interrupted(ctx context.Context, last, follow, stop string) error {
+	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: %s\n  stop it:   %s", console.Cause(ctx), cmp.Or(last, "nothing"), follow, stop)
 }
