@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,4 +78,21 @@ func TestAScheduleIsListedAndTriggered(t *testing.T) {
 	s.command(0, "suspended", "schedule", "suspend", "yearly")
 	s.command(0, "Suspended", "schedule", "ls")
 	s.command(0, "resumed", "schedule", "resume", "yearly")
+}
+
+func TestAnArchiveForAReportIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.deployment("web", 1)
+	s.command(0, "restarted", "restart", "deployment/web", "-c", "app", followed)
+	file := filepath.Join(t.TempDir(), "refit.tar.gz")
+	s.command(0, "is written", "doctor", "--bundle", file)
+	listed, err := exec.CommandContext(t.Context(), "tar", "-tzf", file).Output()
+	s.check(err, "list the archive")
+	for _, name := range []string{"refit/doctor.txt", "refit/objects/restartrollouts.yaml", "refit/objects/events.yaml", "refit/logs/refit-manager-", "refit/logs/refit-daemon-"} {
+		if !strings.Contains(string(listed), name) {
+			t.Errorf("no %s in:\n%s", name, listed)
+		}
+	}
+	s.command(2, "file exists", "doctor", "--bundle", file)
 }
