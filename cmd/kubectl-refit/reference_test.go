@@ -38,7 +38,8 @@ Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubec
 completion then completes ` + "`kubectl refit`" + ` too: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
 the typed pod or workload, and the variables that ` + "`set env`" + ` can change. Objects that the user may not list are not offered.
 
-All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `.
+All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `;
+` + "`kubectl refit options`" + ` lists them.
 
 ## Commands
 `

@@ -51,7 +51,9 @@ func TestARestartIsPausedAndAbortedByCommands(t *testing.T) {
 	s.deployment("web", 3)
 	s.command(0, "RestartRollout/web-", "restart", "deployment/web", "-c", "app", "--partition=2", "--wait=false", "-o", "jsonpath={.kind}/{.metadata.name}")
 	name := s.rollouts(t.Context())[0].Name
-	s.awaitRollout("leaves two pods", func(o *refitv1alpha1.RestartRollout) bool { return o.Status.RestartedPods == 1 && o.Status.RestartingPods == 0 })
+	s.awaitRollout("leaves two pods", func(o *refitv1alpha1.RestartRollout) bool {
+		return o.Status.RestartedPods == 1 && o.Status.RestartingPods == 0
+	})
 	s.command(0, "paused", "rollout", "pause", "rr/"+name)
 	s.command(124, "1 of 3 pods restarted", "rollout", "status", "restartrollout/"+name, "--timeout=2s")
 	s.command(0, "1 of 3 pods restarted", "rollout", "status", "restartrollout", name, "--watch=false")
