@@ -29,9 +29,9 @@ func TestWorkloadsThatNothingHoldsAreFound(t *testing.T) {
 		result doctor.Result
 		words  string
 	}{
-		"no policies for workloads":      {func(*testing.T, *world) {}, "hold", doctor.Skipped, "no InPlaceUpdatePolicies"},
-		"workloads that nothing holds":   {func(_ *testing.T, w *world) { w.add("p", updatePolicy("")) }, "hold", doctor.Failed, "as of shop/web"},
-		"no workload is held": {func(*testing.T, *world) {}, "held", doctor.Skipped, "no workload"},
+		"no policies for workloads":    {func(*testing.T, *world) {}, "hold", doctor.Skipped, "no InPlaceUpdatePolicies"},
+		"workloads that nothing holds": {func(_ *testing.T, w *world) { w.add("p", updatePolicy("")) }, "hold", doctor.Failed, "as of shop/web"},
+		"no workload is held":          {func(*testing.T, *world) {}, "held", doctor.Skipped, "no workload"},
 		"held workloads without a policy": {func(_ *testing.T, w *world) {
 			w.add("p", updatePolicy(v1alpha1.HoldByOwner))
 			w.add("other", held(&appsv1.StatefulSet{ObjectMeta: meta("shop", "web")}))

@@ -22,6 +22,8 @@ var decodes = map[string]string{
 	"image/credentialprovider": "the configuration of the node's administrator, at most 1 MiB",
 	"hotupdate/manifest":       "manifests of at most 8 MiB, whose elements have a least length; the digest of a manifest is compared",
 	"inplace/plan":             "values of the API that it has encoded itself",
+	"internal/console":         "what the user has typed",
+	"internal/table":           "objects that it has encoded itself",
 	"internal/kube":            "answers of the API server: reviews and discovery",
 	"internal/kube/ownpod":     "answers of the API server about one pod, whose quantities it has decoded before it stored them",
 	"internal/kubelet":         "a duration in a message of kubelet",

@@ -27,7 +27,7 @@ func Options(root *cobra.Command) *cobra.Command {
 	root.SetUsageTemplate(strings.TrimRight(root.UsageTemplate(), "\n") + "\n\nUse \"" + path + "\" for the flags of all commands, such as --namespace and --context.\n")
 	return &cobra.Command{
 		Use: "options", Short: "List the flags that all commands have", Args: Arguments(cobra.NoArgs), ValidArgsFunction: cobra.NoFileCompletions,
-		Long: "List the flags that all commands have: those of kubectl for the cluster and the user.\n\nExit codes: 0 done, 2 wrong usage.",
+		Long: "List the flags that all commands have. They choose the cluster and the user, as for kubectl.\n\nExit codes: 0 done, 2 wrong usage.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), "The following flags can be passed to any command:\n\n", root.PersistentFlags().FlagUsages())
 			return err
