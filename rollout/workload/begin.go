@@ -111,7 +111,8 @@ func (v *view) allowed() (n int, reason, message string) {
 		return max(0, v.goal(i)-have), v1alpha1.ReasonStep, message
 	}
 	if kept := v.partition(); kept > 0 {
-		return max(0, len(v.pods)-kept-have), v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(kept, "pod as it is", "pods as they are")
+		left := min(kept, len(v.pods)-have) // the partition can be written when pods have the template
+		return max(0, len(v.pods)-kept-have), v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(left, "pod as it is", "pods as they are")
 	}
 	return math.MaxInt, "", ""
 }

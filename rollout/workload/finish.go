@@ -164,7 +164,7 @@ func (v *view) replacing(message string) {
 // notHeld sets Progressing for a workload that is not held although pods have to be updated.
 func (v *view) notHeld() {
 	if v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
-		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotHeld, "with holdPolicy ByOwner a Deployment has to be paused, and another workload to have the strategy OnDelete")
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotHeld, messageOwnerHolds)
 		return
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, "the workload was not held when its template was changed; its controller replaces the pods")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -78,6 +79,30 @@ func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {
 	w.rounds(40)
 	if w.images()["app:2"] != 2 || w.progressing() != "True Completed" || !w.deployment.Spec.Paused {
 		t.Errorf("held by the owner: images %v, %s, paused %t", w.images(), w.progressing(), w.deployment.Spec.Paused)
+	}
+}
+
+func TestWorkloadThatItsOwnerDoesNotHoldIsReported(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+		w.rounds(3)
+		if c := meta.FindStatusCondition(w.policy.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonNotHeld {
+			t.Errorf("%s: Stalled is %+v", kind, c)
+		}
+	}
+}
+
+func TestPartitionThatIsWrittenLateLeavesTheOtherPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 3)
+	w.policy.Spec.Partition = new(intstr.FromInt32(1))
+	w.edit(image("app:2"))
+	w.rounds(40)
+	w.policy.Spec.Partition = new(intstr.FromInt32(3))
+	if w.rounds(3); w.images()["app:2"] != 2 || w.message() != "spec.partition leaves 1 pod as it is" {
+		t.Errorf("images %v, %s", w.images(), w.message())
 	}
 }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -143,7 +144,8 @@ func (v *view) look(p *pull, jobs []*v1beta1.ImagePullJob) (pullState, string) {
 	status := &job.Status
 	if !prepull.Ended(job, maxPull, v.now) {
 		v.again(job.CreationTimestamp.Add(maxPull + time.Second))
-		return pullWaits, fmt.Sprintf("%d of %d nodes have %s", status.Succeeded, status.Desired, p.image)
+		nodes := cmp.Or(int(status.Desired), len(p.nodes)) // a new job has no status
+		return pullWaits, fmt.Sprintf("%d of %d nodes have %s", status.Succeeded, nodes, p.image)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionPullFailed)
 	text := fmt.Sprintf("image %s: %s", p.image, status.Message)

@@ -91,9 +91,17 @@ func (v *view) accept() {
 // unheldInterval is the time between searches for the object that holds workloads.
 const unheldInterval = time.Minute
 
+const messageOwnerHolds = "with holdPolicy ByOwner a Deployment has to be paused, and another workload to have the strategy OnDelete"
+
 // warn sets the condition Stalled if nothing would hold the workload when its template changes.
 func (v *view) warn(unheld string) {
-	if unheld == "" || v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+	if v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+		unheld = ""
+		if !v.workload.Held && !v.workload.OwnerHolds {
+			unheld = messageOwnerHolds
+		}
+	}
+	if unheld == "" {
 		return
 	}
 	v.again(v.now.Add(unheldInterval))
