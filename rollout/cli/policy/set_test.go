@@ -112,6 +112,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 		return nil
 	}
+	byOwner := existing(func(p *v1alpha1.InPlaceUpdatePolicy) { p.Spec.HoldPolicy = v1alpha1.HoldByOwner })
 	only := existing(func(p *v1alpha1.InPlaceUpdatePolicy) { p.Spec.PodUpdatePolicy = v1alpha1.PodUpdateInPlaceOnly })
 	for name, tc := range map[string]struct {
 		f      func(*fixture)
@@ -125,6 +126,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		"by the API server":  {func(f *fixture) { f.err = apierrors.NewBadRequest("no such image") }, nil, image("app:3"), []string{"no such image"}},
 		"by the change":      {nil, nil, func(*corev1.PodTemplateSpec) error { return console.ErrUsage }, []string{"usage"}},
 		"a policy for it":    {func(f *fixture) { f.accepts = nil }, existing(notAccepted), image("app:3"), []string{"is not accepted: Conflicted", "nothing has been changed"}},
+		"not paused":         {nil, byOwner, image("app:3"), []string{"would be replaced", "kubectl rollout pause deployment/web --namespace=shop"}},
 		"paused by an owner": {func(f *fixture) { f.paused = true }, nil, image("app:3"), []string{"its owner has paused it", "kubectl rollout resume deployment/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
