@@ -171,6 +171,8 @@ func (v *view) proceed(observed Observation) {
 		v.putBack(observed)
 	case v.fields.none():
 		v.finish()
+	case w.mixed() && w.OwnerHolds:
+		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it, and "+ownRollout+": resume the Deployment until that has ended")
 	case w.mixed():
 		v.replacing(ownRollout)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:

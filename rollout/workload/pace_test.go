@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,6 +104,22 @@ func TestPartitionThatIsWrittenLateLeavesTheOtherPods(t *testing.T) {
 	w.policy.Spec.Partition = new(intstr.FromInt32(3))
 	if w.rounds(3); w.images()["app:2"] != 2 || w.message() != "spec.partition leaves 1 pod as it is" {
 		t.Errorf("images %v, %s", w.images(), w.message())
+	}
+}
+
+// The controller does not continue its rollout while the Deployment is paused.
+func TestRolloutThatTheOwnerPausedIsReported(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []v1alpha1.HoldPolicy{v1alpha1.HoldWhileUpdating, v1alpha1.HoldByOwner} {
+		w := newWorld(t, "Deployment", 3)
+		w.policy.Spec.HoldPolicy = policy
+		image("app:2")(w.template())
+		w.addReplicaSet("web-new", w.template(), 1, "2")
+		w.deployment.Generation++
+		w.deployment.Spec.Paused = true
+		if w.rounds(5); w.images()["app:2"] != 1 || w.progressing() != "Unknown Paused" || !strings.Contains(w.message(), "resume the Deployment") {
+			t.Errorf("%s: images %v, %s: %s", policy, w.images(), w.progressing(), w.message())
+		}
 	}
 }
 
