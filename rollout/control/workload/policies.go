@@ -38,9 +38,11 @@ import (
 )
 
 const (
-	// gather is the time in which several events cause one reconciliation, and soon is how long to wait after an event in any case.
+	// gather is the longest time in which several events cause one reconciliation, and soon is how long to wait after an event in any
+	// case. A policy is reconciled for at most one part in share of the time: with few pods, updates need not wait.
 	gather = 300 * time.Millisecond
 	soon   = 20 * time.Millisecond
+	share  = 4
 	// takesPerPass is how many pods are taken out of service until others are handled and the status is written, and nextPass
 	// when the rest follows.
 	takesPerPass = 50
@@ -123,7 +125,10 @@ type state struct {
 	memory workload.Memory
 	quiet  quiet
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
-	began  time.Time                     // when the last reconciliation began; guarded by reconciler.mu
+
+	// Guarded by reconciler.mu: when the last reconciliation began, and how long the last one that has ended took.
+	began time.Time
+	took  time.Duration
 }
 
 // state returns the state of a policy whose reconciliation begins; it is made if there is none.
@@ -135,6 +140,13 @@ func (r *reconciler) state(key types.NamespacedName) *state {
 	}
 	r.states[key].began = r.Clock()
 	return r.states[key]
+}
+
+// ended notes how long a reconciliation took.
+func (r *reconciler) ended(s *state) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.took = r.Clock().Sub(s.began)
 }
 
 // forget removes what is kept about a policy.
@@ -157,6 +169,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := r.state(request.NamespacedName)
+	defer r.ended(s)
 	if last := s.policy; last != nil && last.UID == policy.UID && stale.Older(policy.ResourceVersion, last.ResourceVersion) {
 		policy = last.DeepCopy()
 	}

@@ -250,5 +250,6 @@ func (r *reconciler) delay(key types.NamespacedName) time.Duration {
 	if s == nil {
 		return gather
 	}
-	return min(gather, max(soon, gather-r.Clock().Sub(s.began)))
+	apart := min(gather, share*s.took)
+	return max(soon, apart-r.Clock().Sub(s.began))
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -95,11 +96,15 @@ func TestAnEventAfterAPauseIsHandledSoon(t *testing.T) {
 	q := &enqueued{}
 	w.reconcile("web")
 	began := w.now
-	for _, tt := range []struct{ since, after time.Duration }{{0, gather}, {100 * time.Millisecond, gather - 100*time.Millisecond}, {gather, soon}, {time.Hour, soon}} {
+	for _, tt := range []struct{ took, since, after time.Duration }{
+		{time.Second, 0, gather}, {time.Second, 100 * time.Millisecond, gather - 100*time.Millisecond}, {time.Second, gather, soon}, {time.Second, time.Hour, soon},
+		{30 * time.Millisecond, 0, 120 * time.Millisecond}, {30 * time.Millisecond, 50 * time.Millisecond, 70 * time.Millisecond}, {0, 0, soon},
+	} {
 		w.now = began.Add(tt.since)
+		w.r.states[types.NamespacedName{Namespace: "shop", Name: "web"}].took = tt.took
 		w.r.podEvents().Create(t.Context(), event.CreateEvent{Object: &w.pods()[0]}, q)
 		if q.after != tt.after {
-			t.Errorf("an event %s after a reconciliation is handled after %s, want %s", tt.since, q.after, tt.after)
+			t.Errorf("an event %s after a reconciliation that took %s is handled after %s, want %s", tt.since, tt.took, q.after, tt.after)
 		}
 	}
 }

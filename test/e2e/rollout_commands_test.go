@@ -55,7 +55,7 @@ func TestARestartIsPausedAndAbortedByCommands(t *testing.T) {
 		return o.Status.RestartedPods == 1 && o.Status.RestartingPods == 0
 	})
 	s.command(0, "paused", "rollout", "pause", "rr/"+name)
-	s.command(124, "1 of 3 pods restarted", "rollout", "status", "restartrollout/"+name, "--timeout=2s")
+	s.command(124, "1 of 3 pods restarted", "rollout", "status", "restartrollout/"+name, "--timeout=15s")
 	s.command(0, "1 of 3 pods restarted", "rollout", "status", "restartrollout", name, "--watch=false")
 	s.command(0, "resumed", "rollout", "resume", "rr/"+name)
 	s.command(0, "aborted", "rollout", "abort", "rr/"+name)
