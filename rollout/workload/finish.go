@@ -136,7 +136,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	case v.restored: // the release would let the controller of the workload replace the pods by failed ones
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
-		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+		v.pausedFor("the owner of the workload has paused it")
 	case w.Held && v.leave():
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.leaving():
 		v.replacing(message) // nothing can be completed

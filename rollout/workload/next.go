@@ -172,11 +172,11 @@ func (v *view) proceed(observed Observation) {
 	case v.fields.none():
 		v.finish()
 	case w.mixed() && w.OwnerHolds:
-		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it, and "+ownRollout+": resume the Deployment until that has ended")
+		v.pausedFor("the owner of the workload has paused it, and "+ownRollout+": resume the Deployment until that has ended")
 	case w.mixed():
 		v.replacing(ownRollout)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
-		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+		v.pausedFor("the owner of the workload has paused it")
 	case !w.Held && !w.OwnerHolds && v.followed():
 		v.finish() // it has been released
 	case !w.Held && !w.OwnerHolds:

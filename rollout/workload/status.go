@@ -125,9 +125,9 @@ func (v *view) set(kind string, is bool, reason, message string) {
 	v.condition(kind, status, reason, message)
 }
 
-// unknown sets Progressing to Unknown, as a Deployment does while it is paused.
-func (v *view) unknown(reason, message string) {
-	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionUnknown, reason, message)
+// pausedFor sets Progressing to Unknown, as a Deployment does while it is paused.
+func (v *view) pausedFor(message string) {
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionUnknown, v1alpha1.ReasonPaused, message)
 }
 
 func (v *view) condition(kind string, status metav1.ConditionStatus, reason, message string) {
