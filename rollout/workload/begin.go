@@ -25,7 +25,7 @@ func (v *view) begin(observed Observation) {
 	case failed > 0 && v.policy.Spec.FailurePolicy != v1alpha1.UpdateFailureContinue:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s: no further pod is updated; change the template, or repair the pods", wording.Count(failed, "pod has failed", "pods have failed")))
 	case v.policy.Spec.Paused && !v.leaving():
-		v.pausedFor("spec.paused is set: "+wording.Count(len(left), "pod is left", "pods are left"))
+		v.pausedFor("spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left"))
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
 	case v.pulled(observed, left):

@@ -172,7 +172,7 @@ func (v *view) proceed(observed Observation) {
 	case v.fields.none():
 		v.finish()
 	case w.mixed() && w.OwnerHolds:
-		v.pausedFor("the owner of the workload has paused it, and "+ownRollout+": resume the Deployment until that has ended")
+		v.pausedFor("the owner of the workload has paused it, and " + ownRollout + ": resume the Deployment until that has ended")
 	case w.mixed():
 		v.replacing(ownRollout)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
