@@ -39,6 +39,8 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"restart pod/web --dry-run=later", []string{"--dry-run", "want server, client or none"}},
 		{"restart deployment/web --max-unavailabel=1", []string{"unknown flag: --max-unavailabel; did you mean --max-unavailable?"}},
 		{"restart deployment/web --nothing-like-that", []string{"unknown flag: --nothing-like-that; see kubectl refit restart --help"}},
+		{"restart pod/web --timeout=-1s", []string{"--timeout", "want a time of at least 0, such as 90s"}},
+		{"set image pod/web app=b --timeout=soon", []string{"--timeout", "want a time of at least 0"}},
 		{"restart deployment", []string{`"deployment": want a name after the kind`}},
 		{"restart deployment/web api", []string{"either KIND/NAME... or KIND NAME..."}},
 		{"restart deployment/web pod/x --max-unavailable=2", []string{"--max-unavailable has no meaning for one pod"}},

@@ -43,8 +43,28 @@ func Objects(args []string) ([]string, error) {
 
 // TimeoutFlag adds --timeout, which means the same everywhere. while says what goes on when the command has ended.
 func TimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration, while string) {
-	flags.DurationVar(timeout, "timeout", 0, "end with exit code 124 after this `time`, while "+while+"; 0 waits for ever")
+	flags.Var((*timeoutValue)(timeout), "timeout", "end with exit code 124 after this `time`, while "+while+"; 0 waits for ever")
 }
+
+type timeoutValue time.Duration
+
+func (v *timeoutValue) Set(text string) error {
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout < 0 {
+		return fmt.Errorf("%w: want a time of at least 0, such as 90s or 5m", console.ErrUsage)
+	}
+	*v = timeoutValue(timeout)
+	return nil
+}
+
+func (v *timeoutValue) String() string {
+	if *v == 0 {
+		return "" // so that the help shows no default
+	}
+	return time.Duration(*v).String()
+}
+
+func (v *timeoutValue) Type() string { return "duration" }
 
 // DryRunFlag adds --dry-run. As kubectl's it accepts none, server or client, which both mean server here: the API server
 // checks the request, and stores nothing.
