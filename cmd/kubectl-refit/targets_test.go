@@ -57,7 +57,7 @@ func TestTargetsAreSelectedAsInKubectl(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			connection := genericclioptions.NewConfigFlags(true)
-			connection.KubeConfig, connection.CacheDir = &kubeconfig, new(t.TempDir())
+			connection.KubeConfig, connection.CacheDir = new(kubeconfig), new(t.TempDir())
 			selected := targets{connection: connection}
 			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 			connection.AddFlags(flags)
