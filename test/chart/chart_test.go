@@ -229,7 +229,9 @@ func TestChart(t *testing.T) {
 
 	p.release("uninstall", "--wait")
 	kept := []string{"Namespace//kruise-daemon-config", "ServiceAccount/kruise-daemon-config/default", "ConfigMap/kruise-daemon-config/kube-root-ca.crt"}
-	p.gone(before, func(object string) bool { return strings.HasPrefix(object, "CustomResourceDefinition/") || slices.Contains(kept, object) })
+	p.gone(before, func(object string) bool {
+		return strings.HasPrefix(object, "CustomResourceDefinition/") || slices.Contains(kept, object)
+	})
 	if out := p.run(p.kubectl, "get", "restartrollouts", "--namespace="+shop, "--output=name"); out == "" {
 		t.Error("the objects of CRDs that stay are gone")
 	}
