@@ -15,7 +15,7 @@ import (
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// trims makes the cache of the controller have of pods what that of the manager has.
+// trims makes the controller read pods as from the cache of the manager, which keeps only parts of them.
 func (w *world) trims() {
 	w.r.client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
