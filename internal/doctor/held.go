@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/wording"
 )
 
 // maxHeld limits the workloads that a finding names.
@@ -44,9 +45,9 @@ func (e *examiner) held(ctx context.Context) []Finding {
 	case n == 0:
 		return one(Skipped, "no workload is held")
 	case len(left) == 0:
-		return one(OK, "%d held workloads have an InPlaceUpdatePolicy", n)
+		return one(OK, "%s an InPlaceUpdatePolicy", wording.Count(n, "held workload has", "held workloads have"))
 	}
 	named := strings.Join(left[:min(len(left), maxHeld)], ", ")
-	return one(Warning, "%d held workloads have no InPlaceUpdatePolicy, and are not updated: %s; create a policy, which releases it at the end of the update, or remove the hold and the label %s",
-		len(left), named, v1alpha1.LabelHeld)
+	return one(Warning, "%s no InPlaceUpdatePolicy, so nothing updates or releases them: %s; create a policy, which releases its workload at the end of the update, or remove the hold and the label %s",
+		wording.Count(len(left), "held workload has", "held workloads have"), named, v1alpha1.LabelHeld)
 }

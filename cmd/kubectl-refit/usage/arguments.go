@@ -51,7 +51,7 @@ type timeoutValue time.Duration
 func (v *timeoutValue) Set(text string) error {
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < 0 {
-		return fmt.Errorf("%w: want a time of at least 0, such as 90s or 5m", console.ErrUsage)
+		return errors.New("want a time of at least 0, such as 90s or 5m")
 	}
 	*v = timeoutValue(timeout)
 	return nil
@@ -81,7 +81,7 @@ func (v *dryRunValue) Set(text string) error {
 		return nil
 	}
 	if !slices.Contains([]string{"none", "server", "client"}, text) {
-		return fmt.Errorf("%w: want server, client or none", console.ErrUsage)
+		return errors.New("want server, client or none")
 	}
 	*v = text != "none"
 	return nil
