@@ -31,6 +31,18 @@ type Kubelets struct {
 	group    sync.WaitGroup
 }
 
+// WithKubelets runs a scenario, while Kubelets report about the pods that followed has.
+func WithKubelets(ctx context.Context, api client.Client, followed cache.Cache, run func(context.Context) error) error {
+	following, end := context.WithCancel(ctx)
+	defer end()
+	kubelets := NewKubelets(api, followed)
+	if err := kubelets.Start(following); err != nil {
+		return err
+	}
+	defer kubelets.Stop()
+	return run(ctx)
+}
+
 // NewKubelets returns Kubelets of the pods that followed has.
 func NewKubelets(api client.Client, followed cache.Cache) *Kubelets {
 	return &Kubelets{api: api, followed: followed, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
