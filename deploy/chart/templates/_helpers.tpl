@@ -115,12 +115,16 @@ object.spec.template != oldObject.spec.template)))
 {{- if or (eq $value "true") (and (eq $value "auto") (eq .Values.openkruise.mode "none")) }}true{{ end -}}
 {{- end }}
 
-{{/* The image of program .name, with what .image says differently for it. */}}
+{{/* The image of program .name, with what .image says differently for it. A released chart has files/digests.yaml, with the digests of the
+images of its version: a file and not values, which helm upgrade --reuse-values would take from the version before. */}}
 {{- define "refit.image" -}}
 {{- $all := .root.Values.image -}}
 {{- $repository := .image.repository | default (list $all.registry $all.repository .name | compact | join "/") -}}
-{{- $repository }}:{{ .image.tag | default $all.tag | default .root.Chart.AppVersion }}
-{{- with .image.digest }}@{{ . }}{{ end -}}
+{{- $tag := .image.tag | default $all.tag -}}
+{{- $digest := .image.digest -}}
+{{- if and $all.pinDigests (not $digest) (not $tag) }}{{ $digest = get (.root.Files.Get "files/digests.yaml" | fromYaml) .name }}{{ end -}}
+{{- $repository }}:{{ $tag | default .root.Chart.AppVersion }}
+{{- with $digest }}@{{ . }}{{ end -}}
 {{- end }}
 
 {{- define "refit.managerImage" -}}{{ include "refit.image" (dict "root" . "name" "refit-manager" "image" .Values.manager.image) }}{{- end }}
