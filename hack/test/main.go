@@ -163,7 +163,7 @@ func (s *suite) modules() ([]string, error) {
 			if path != s.root {
 				return filepath.SkipDir
 			}
-		case entry.Name() == "go.mod" && folder != "." && folder != "tools":
+		case entry.Name() == "go.mod" && folder != "." && !strings.HasPrefix(folder, "tools"):
 			modules = append(modules, folder)
 		}
 		return nil
