@@ -38,7 +38,6 @@ func Build(ctx context.Context, root string, key Key) (*Cosign, error) {
 	c := &Cosign{program: filepath.Join(root, "dist", "bin", "cosign"), identity: []string{"--yes"}, environ: os.Environ()}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", c.program, "github.com/sigstore/cosign/v3/cmd/cosign")
 	build.Dir = filepath.Join(root, "tools", "cosign")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build cosign: %w: %s", err, said)
 	}
