@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -72,6 +72,9 @@ cluster-up: ## Start a real Kubernetes in this checkout's .cluster (NODES=n)
 
 cluster-down: ## Stop it and leave nothing behind
 	@test/cluster/cluster.sh down
+
+site: ## Build the documents as a site into dist/site, with mkdocs (apt-get install mkdocs)
+	@mkdocs build --quiet --strict --site-dir dist/site
 
 timeline: ## Record a restart in place beside a deletion and draw docs/images/restart-timeline.svg
 	@hack/run.sh timeline

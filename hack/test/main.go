@@ -76,7 +76,7 @@ func run(ctx context.Context, part string) error {
 	var faults []error
 	only := func(parts ...string) bool { return part == "" || slices.Contains(parts, part) }
 	if only(partCheck) {
-		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules))
+		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.site(ctx), s.unit(ctx, modules))
 	}
 	if only(partAudit) {
 		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx), s.rules(ctx))
@@ -223,7 +223,7 @@ func (s *suite) generated(ctx context.Context) error {
 
 func (s *suite) generatedFiles() (map[string]string, error) {
 	files := map[string]string{}
-	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*/*.yaml", "deploy/chart/README.md", "docs/reference/api-*.md"} {
+	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*.yaml", "deploy/*/*.yaml", "deploy/chart/README.md", "docs/reference/api-*.md"} {
 		paths, err := filepath.Glob(filepath.Join(s.root, pattern))
 		if err != nil {
 			return nil, err

@@ -143,6 +143,7 @@ kubectl rollout status deployment/web --namespace=release-test --timeout=2m`)
 	u.restarts(3)
 	p.carried(u)
 	u.does("helm uninstall refit --namespace=refit-system --wait")
+	p.kustomized(u)
 	t.Logf("all that the user has done took %.0f s", time.Since(began).Seconds())
 }
 

@@ -59,7 +59,7 @@ func Kustomization(deploy string, manifests map[string]string) (string, error) {
 
 const holds = "The webhook of hold-webhook holds workloads on every version of Kubernetes; from 1.36 on hold/policy.yaml can take its place."
 
-// images are the names in the manifests with those of the chart.
+// images are the names in the manifests, each with the name that the chart gives.
 func images(folder string) ([]map[string]string, error) {
 	chart, err := loader.LoadDir(folder)
 	if err != nil {
