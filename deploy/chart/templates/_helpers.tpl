@@ -129,16 +129,27 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 
 {{- define "refit.managerImage" -}}{{ include "refit.image" (dict "root" . "name" "refit-manager" "image" .Values.manager.image) }}{{- end }}
 
+{{/* Labels of all objects: the usual ones of charts, and the user's. Pods have only the user's, since others would replace them at each version. */}}
+{{- define "refit.objectLabels" -}}
+{{- $labels := dict -}}
+{{- if .Values.standardLabels -}}
+{{- $chart := print .Chart.Name "-" .Chart.Version | replace "+" "_" | trunc 63 | trimAll "-._" -}}
+{{- $labels = dict "helm.sh/chart" $chart "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63 | trimAll "-._") -}}
+{{- end -}}
+{{- merge (dict) .Values.commonLabels $labels | toYaml -}}
+{{- end }}
+
 {{/* For metadata without labels, and for metadata that has some. */}}
 {{- define "refit.labels" -}}
-{{- with .Values.commonLabels }}
+{{- with include "refit.objectLabels" . | fromYaml }}
   labels:
     {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
 
 {{- define "refit.moreLabels" -}}
-{{- with .Values.commonLabels }}
+{{- with include "refit.objectLabels" . | fromYaml }}
     {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
