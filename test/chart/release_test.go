@@ -126,7 +126,7 @@ func TestReleaseIsInstalledFromARegistry(t *testing.T) {
 		_, _ = u.shell(context.WithoutCancel(t.Context()), "helm uninstall refit --namespace=refit-system --ignore-not-found --wait; kubectl delete namespace refit-system release-test --ignore-not-found --timeout=2m")
 	})
 	began := time.Now()
-	p.verified(u)
+	p.verified(u, first)
 
 	chart := "oci://" + p.repository + "/charts/refit --plain-http --namespace=refit-system --wait --timeout=4m --version="
 	u.does("helm install refit " + chart + "0.0.1 --create-namespace")
@@ -159,8 +159,9 @@ func (u user) restarts(want int) {
 }
 
 // verified checks the signatures and what they state.
-func (p *publisher) verified(u user) {
+func (p *publisher) verified(u user, folder string) {
 	p.t.Helper()
+	u.does("xargs " + verifies + "<" + folder + "/images.txt")
 	commit := strings.TrimSpace(p.run(p.root, "git", "rev-parse", "HEAD"))
 	for _, name := range []string{"refit-daemon:v0.0.1", "refit-manager:v0.0.1", "refit-sidecar:v0.0.1", "charts/refit:0.0.1"} {
 		u.does(verifies + p.repository + "/" + name)
