@@ -30,8 +30,10 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minRe
 	w.isHeld("scaled by the autoscaler", w.stored(), 0)
 	w.setsPolicy(`"steps":null`)
 	w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	w.keeps(before)
 	w.keeps(scaled)
+	for i := range before {
+		w.same(&before[i])
+	}
 	if got := imagesOf(w.ready(5)); count(got, newImage) != 5 {
 		t.Errorf("images at the end: %v", got)
 	}
