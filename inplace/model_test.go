@@ -243,7 +243,7 @@ func (w *world) next(pod *corev1.Pod) (inplace.Decision, error) {
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	decision := inplace.Next(pod, kept, known, w.now)
+	decision := next(pod, kept, known, w.now)
 	if decision.Kind != inplace.KindStep {
 		return decision, nil
 	}

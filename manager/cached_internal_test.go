@@ -2,21 +2,16 @@ package manager
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/randfill"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/internal/managedfields"
+	"github.com/refit-project/refit/sidecarset/annotation"
 )
 
 // allFeatures is a configuration with everything that reads pods from the cache.
@@ -24,122 +19,72 @@ var allFeatures = Config{
 	RefusePods: true, ContainerRecreateRequests: true, RestartRollouts: true, InPlaceUpdates: true, SidecarSetRollout: true, PodProbes: true,
 }
 
-func TestComposedPodsAreAsBefore(t *testing.T) {
+// Whoever may create pods in one namespace must not fill the manager's memory with them.
+func TestWhatIsCachedOfAPodIsBounded(t *testing.T) {
 	t.Parallel()
-	pods := cachedPods(allFeatures)
-	sizes := map[string]int{}
-	for seed := range int64(20000) {
-		pod := randomPod(seed)
-		before, err := cache.TrimPod(pod.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
+	long := strings.Repeat("x", 240<<10)
+	many := func(n int) map[string]string {
+		texts := map[string]string{}
+		for i := range n {
+			texts[fmt.Sprintf("example.com/%060d", i)] = "x"
 		}
-		want, got := ordered(before.(*corev1.Pod)), ordered(pods.Of(pod.DeepCopy()))
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("seed %d (-before +now):\n%s", seed, diff)
-		}
-		sizes[fmt.Sprintf("containers %t, record %t, list %t, conditions %d", len(got.Spec.Containers) > 0, got.Annotations[v1beta1.AnnotationInPlaceUpdateState] != "",
-			got.Annotations[v1beta1.AnnotationSidecarSetList] != "", min(len(got.Status.Conditions), 3))]++
+		return texts
 	}
-	for what, n := range sizes {
-		t.Log(what, n)
-	}
-}
-
-// ordered sorts what has no order: conditions, and variables of containers.
-func ordered(pod *corev1.Pod) *corev1.Pod {
-	pod = pod.DeepCopy()
-	slices.SortStableFunc(pod.Status.Conditions, func(a, b corev1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			slices.SortStableFunc(list[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })
-		}
-	}
-	return pod
-}
-
-// randomPod fills all fields of a pod, and then many of those on which the cache depends with values that occur.
-func randomPod(seed int64) *corev1.Pod {
-	r := rand.New(rand.NewPCG(uint64(seed), 7)) //nolint:gosec // not negative; a test
-	pod := &corev1.Pod{}
-	randfill.NewWithSeed(seed).NilChance(0.5).NumElements(0, 3).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) {
-			*q = *resource.NewMilliQuantity(int64(c.Intn(4))*50, resource.DecimalSI)
+	injected := []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
+	for name, grow := range map[string]func(*corev1.Pod){
+		"annotation of sidecars":         func(p *corev1.Pod) { p.Annotations["kruise.io/sidecarset-x"] = long },
+		"record of updates":              func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = long },
+		"report of refit-daemon, forged": func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = long },
+		"keys of annotations":            func(p *corev1.Pod) { p.Annotations = many(3000) },
+		"labels":                         func(p *corev1.Pod) { p.Labels = many(3000) },
+		"variables of an injected one": func(p *corev1.Pod) {
+			p.Spec.Containers[0].Env = []corev1.EnvVar{injected[0], {Name: "A", Value: long}}
 		},
-		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(int64(c.Intn(1000))+1795341600, 0) },
-		func(entry *metav1.ManagedFieldsEntry, c randfill.Continue) {
-			*entry = metav1.ManagedFieldsEntry{Manager: "kubelet", Time: &metav1.Time{}}
-			if c.Bool() {
-				*entry = metav1.ManagedFieldsEntry{
-					Manager: managedfields.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", Time: &metav1.Time{},
-					FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:owned":{}}}}`),
-				}
-			}
+		"arguments of an injected one": func(p *corev1.Pod) { p.Spec.Containers[0].Env, p.Spec.Containers[0].Args = injected, []string{long} },
+		"containers":                   func(p *corev1.Pod) { p.Spec.Containers = make([]corev1.Container, 10000) },
+		"named ports":                  func(p *corev1.Pod) { p.Spec.Containers[0].Ports = ports(10000) },
+		"owner":                        func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: long, Controller: new(true)}} },
+		"readiness gates":              func(p *corev1.Pod) { p.Spec.ReadinessGates = make([]corev1.PodReadinessGate, 10000) },
+		"written by somebody as the manager": func(p *corev1.Pod) {
+			p.Annotations["a"] = long
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: managedfields.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:a":{}}}}`),
+			}}
 		},
-		func(c *corev1.PodCondition, f randfill.Continue) {
-			f.FillNoCustom(c)
-			c.Type = one(r, corev1.PodReady, corev1.PodInitialized, corev1.ContainersReady, corev1.DisruptionTarget, corev1.PodResizePending,
-				corev1.PodResizeInProgress, v1beta1.ConditionSidecarTerminated, v1beta1.ConditionSidecarSetUpgradable, v1beta1.ReadinessGateKruisePodReady, "example.com/a")
-		},
-		func(e *corev1.EnvVar, _ randfill.Continue) {
-			*e = corev1.EnvVar{Name: one(r, "A", v1beta1.EnvSidecarInjected, v1beta1.EnvTerminateSidecar, v1beta1.EnvTerminateSidecarWithImage), Value: one(r, "true", "false", text(r))}
-			if r.IntN(4) == 0 {
-				e.Name, e.ValueFrom, e.Value = "REF", &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: one(r, "metadata.annotations['config']", "metadata.name")}}, ""
-			}
-		},
-		func(s *corev1.ContainerState, f randfill.Continue) {
-			switch r.IntN(4) {
-			case 0:
-				f.Fill(&s.Running)
-			case 1:
-				f.Fill(&s.Waiting)
-			case 2:
-				f.Fill(&s.Terminated)
-			}
-		},
-	).Fill(pod)
-	unique(pod)
-	pod.Annotations = map[string]string{}
-	for _, key := range []string{
-		"owned", "config", "other", v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState, v1beta1.AnnotationInPlaceUpdateGrace,
-		v1beta1.AnnotationRuntimeContainersMeta, v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetHash, v1beta1.AnnotationSidecarSetInPlaceUpdateState,
-		v1beta1.AnnotationSidecarSetSkipped, v1beta1.PrefixSidecarImage + "log",
 	} {
-		if r.IntN(3) == 0 {
-			pod.Annotations[key] = text(r)
-		}
-	}
-	if r.IntN(3) > 0 {
-		pod.Spec.ReadinessGates = nil
-	}
-	if r.IntN(20) == 0 {
-		pod.Labels = map[string]string{"large": strings.Repeat("x", 40<<10)}
-	}
-	return pod
-}
-
-// unique removes conditions and variables that are there twice: the API server does not store them.
-func unique(pod *corev1.Pod) {
-	seen := map[corev1.PodConditionType]bool{}
-	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		was := seen[c.Type]
-		seen[c.Type] = true
-		return was
-	})
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			seen := map[string]bool{}
-			list[i].Env = slices.DeleteFunc(list[i].Env, func(e corev1.EnvVar) bool {
-				was := seen[e.Name]
-				seen[e.Name] = true
-				return was
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "tenant", Name: "p", UID: "u", Labels: map[string]string{"app": "web"},
+					Annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "log", v1beta1.AnnotationSidecarSetHash: `{"log":{"hash":"x"}}`},
+				},
+				Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app"}}},
+				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+					{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+					{Type: v1beta1.ConditionSidecarSetUpgradable, Status: corev1.ConditionFalse, Message: `{"log":false}`},
+				}},
+			}
+			grow(pod)
+			got := cachedPods(allFeatures).Of(pod)
+			if size := trim.Size(got); size > trim.MaxPod {
+				t.Errorf("%d bytes of it are cached", size)
+			}
+			if got.Name != "p" || got.Spec.NodeName != "n" || len(got.Status.Conditions) != 2 {
+				t.Errorf("what names it and says whether it serves and can be updated is lost: %v", got)
+			}
+			if pod.Annotations[v1beta1.AnnotationSidecarSetList] != "" && got.Spec.Containers == nil && (got.Annotations[v1beta1.AnnotationSidecarSetList] != "log" || annotation.Of(got, "log") != nil) {
+				t.Errorf("it has to count as injected, and not as updated: %v", got.Annotations)
+			}
+		})
 	}
 }
 
-func text(r *rand.Rand) string {
-	return strings.Repeat("x", one(r, 0, 1, 200, 256, 257, 512, 513, 5000, 16<<10, 17<<10))
+func ports(n int) []corev1.ContainerPort {
+	list := make([]corev1.ContainerPort, n)
+	for i := range list {
+		list[i] = corev1.ContainerPort{Name: fmt.Sprint(i), ContainerPort: 1}
+	}
+	return list
 }
-
-func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }

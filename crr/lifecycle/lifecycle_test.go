@@ -199,7 +199,7 @@ func TestLifecycle(t *testing.T) {
 				observed.NoDaemonSince = crrtest.AdmittedAt
 			}
 			before, podBefore := request.DeepCopy(), observed.Pod.DeepCopy()
-			got := lifecycle.Next(request, observed, crrtest.AdmittedAt.Add(tc.after))
+			got := next(t, request, observed, crrtest.AdmittedAt.Add(tc.after))
 			if writes := strings.Join(writes(got), " "); writes != tc.want {
 				t.Errorf("writes %q, want %q (%s)", writes, tc.want, got.Why)
 			}
@@ -282,7 +282,7 @@ func TestRequestOfAFinishedPodIsLeftToTheDaemon(t *testing.T) {
 			if terminated {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
 			}
-			got := lifecycle.Next(stored(t), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
+			got := next(t, stored(t), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
 			if ended := got.Status != nil; ended == terminated {
 				t.Errorf("ended %v: %s", ended, got.Why)
 			}

@@ -8,8 +8,8 @@ import (
 // Anyone who may create pods in one namespace decides what is in them, up to the maximum size of an object. The manager
 // keeps a part of each pod of the cluster in memory.
 const (
-	// maxPod bounds what is kept of a pod, in bytes. A pod with ten sidecars takes about 12 KiB.
-	maxPod = 32 << 10
+	// MaxPod bounds what is kept of a pod, in bytes. A pod with ten sidecars takes about 12 KiB.
+	MaxPod = 32 << 10
 	// MaxText bounds each text that is kept of a larger pod: its labels together, its controller, and what a Part keeps, in bytes.
 	MaxText = 4 << 10
 )
@@ -50,8 +50,8 @@ func (p *Pods) bound(kept *corev1.Pod) *corev1.Pod {
 	return bound
 }
 
-// size returns an estimate of a pod's memory, in bytes.
-func size(pod *corev1.Pod) int {
+// Size returns an estimate of a pod's memory, in bytes.
+func Size(pod *corev1.Pod) int {
 	size := pod.Size() + entryBytes*(len(pod.Labels)+len(pod.Annotations)+len(pod.Spec.ReadinessGates)+len(pod.Status.Conditions))
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		size += containerBytes * len(list)

@@ -48,7 +48,7 @@ func (p *Pods) Of(pod *corev1.Pod) *corev1.Pod {
 		part.Keep(kept, pod)
 	}
 	dropEmptyConditions(kept)
-	if size(kept) > maxPod {
+	if Size(kept) > MaxPod {
 		kept = p.bound(kept)
 	}
 	internPod(kept)
