@@ -29,6 +29,7 @@ func keep(kept, pod *corev1.Pod) {
 		}
 	}
 	if pod.DeletionTimestamp != nil {
+		kept.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 		trim.Transition(kept, pod, corev1.DisruptionTarget)
 	}
 	injected := pod.Annotations[v1beta1.AnnotationSidecarSetList] != ""
@@ -49,6 +50,7 @@ func keep(kept, pod *corev1.Pod) {
 
 func bound(bound, kept *corev1.Pod) {
 	budget.Bound(bound, kept)
+	bound.DeletionGracePeriodSeconds = kept.DeletionGracePeriodSeconds
 	// Without this condition refit-manager would write it again at each event of the pod, and cause the next event.
 	for i, c := range kept.Status.Conditions {
 		if c.Type == v1beta1.ConditionSidecarSetUpgradable && len(c.Reason)+len(c.Message) <= trim.MaxText {
