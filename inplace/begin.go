@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 )
@@ -32,14 +32,14 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
 		before = &record.Record{}
 	}
-	v := &view{pod: pod, record: before, facts: known, now: now}
+	v := &view{pod: pod, record: before, reported: known, now: now}
 	next, unfinished := v.unfinished(), v.awaitBegun() != nil
 	next.Begin(update, now)
 	next.Keep(before, unfinished)
@@ -120,11 +120,11 @@ func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
 
 // Settled reports whether these containers run with the pod's present spec and metadata, and are ready. With resources
 // it also requires that kubelet has applied the pod's resources.
-func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time, containers []string, resources bool) bool {
+func Settled(pod *corev1.Pod, recorded *record.Record, known reported.Containers, now time.Time, containers []string, resources bool) bool {
 	if foreign.Pod(pod) != nil {
 		return false
 	}
-	v := &view{pod: pod, record: recorded, facts: known, now: now}
+	v := &view{pod: pod, record: recorded, reported: known, now: now}
 	if recorded == nil {
 		v.record = &record.Record{}
 	}

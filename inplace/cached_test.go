@@ -12,8 +12,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/cache/trim"
 )
 
@@ -23,7 +23,7 @@ func cached(pod *corev1.Pod) *corev1.Pod {
 }
 
 // next decides about a recorded update of a pod, and checks that the decision is the same with the pod as a cache has it.
-func next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) inplace.Decision {
+func next(pod *corev1.Pod, kept *record.Record, known reported.Containers, now time.Time) inplace.Decision {
 	decision := inplace.Next(pod, kept, known, now)
 	if recorded, err := record.Read(pod); err != nil || recorded == nil || kept == nil {
 		return decision // it is not in the pod

@@ -25,14 +25,14 @@ const (
 	snapshot       = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
 )
 
-func facts(pod *corev1.Pod) admission.Facts {
-	return admission.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
+func lookedUp(pod *corev1.Pod) admission.Observation {
+	return admission.Observation{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
 }
 
 // stored is a request for containers app and log of webPod as it is after admission.
 func stored(t *testing.T, edits ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	request, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
+	request, err := admission.Admit(crrtest.UserRequest("app", "log"), lookedUp(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ var packages = []string{
 	"crr", "crr/admission", "crr/engine", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
 	"probe/podprobe", "probe/podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
-	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/workload", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
+	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/reported", "rollout", "rollout/workload", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
 	"sidecarmode", "plugin/config", "probe/endpoint", "probe/inpod/httpprobe", "plugin", "probe/inpod", "internal/process", "plugin/selftest", "sidecarmode/server",
 	"hotupdate/inpod", "hotupdate/inpod/download", "hotupdate/inpod/httpapi", "hotupdate/inpod/metrics", "hotupdate/inpod/record", "hotupdate/inpod/steps", "hotupdate/inpod/trigger",
 	"crr/control", "internal/conflict", "internal/prepull", "rollout/control", "rollout/control/configchange", "rollout/control/deleted", "rollout/control/workload", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",

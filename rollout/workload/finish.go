@@ -137,8 +137,8 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.pausedFor("the owner of the workload has paused it")
-	case w.Held && v.leave():
-	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.leaving():
+	case w.Held && v.applyDeletionPolicy():
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)

@@ -15,9 +15,9 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/guard"
@@ -139,7 +139,7 @@ func (r *reconciler) next(pod *corev1.Pod) *inplace.Step {
 	if err != nil || recorded == nil {
 		return nil
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // others may have written it
 	}
