@@ -1,6 +1,7 @@
 package inplace_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/cache/trim"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // cached returns what a cache keeps of a pod for updates in place.
@@ -131,5 +133,100 @@ func TestARecordThatIsTooLongIsNotCached(t *testing.T) {
 	pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"` + strings.Repeat("x", 17<<10) + `"}`
 	if got := cached(pod).Annotations[v1beta1.AnnotationInPlaceUpdateState]; got != "" {
 		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// report is what the daemon reports about an instance of the container app, long enough not to be kept for its size.
+func report(t *testing.T, id string, of *corev1.Container) string {
+	t.Helper()
+	hash, err := strconv.ParseUint(kubelet.ContainerHash(of), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"containers":[{"name":"app","containerID":%q,"hashes":{"plainHash":%d}},{"name":%q}]}`, id, hash, strings.Repeat("x", 300))
+}
+
+func TestACachedPodShowsHowFarTheUpdateOfASidecarIs(t *testing.T) {
+	t.Parallel()
+	text := `{"log":{"revision":"r","updateTimestamp":"` + midday.Add(-time.Minute).Format(time.RFC3339) + `","lastContainerStatuses":{"app":{"imageID":"1"}},"note":"` + strings.Repeat("x", 300) + `"}}`
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		kind   inplace.Kind
+	}{
+		"the former image runs":      {func(*corev1.Pod) {}, inplace.KindWait},
+		"the image cannot be pulled": {func(pod *corev1.Pod) { setWaiting(pod, "ErrImagePull") }, inplace.KindBlocked},
+		"kubelet has not seen it":    {func(pod *corev1.Pod) { setImage(pod, "2"); pod.Status.ObservedGeneration = 1 }, inplace.KindWait},
+		"the new image runs":         {func(pod *corev1.Pod) { setImage(pod, "2") }, inplace.KindDone},
+		"the report names the image": {func(pod *corev1.Pod) {
+			pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = report(t, "cri://1", &pod.Spec.Containers[0])
+		}, inplace.KindDone},
+		"the report names the former": {func(pod *corev1.Pod) { setImage(pod, "2"); reportFormer(t, pod) }, inplace.KindWait},
+	} {
+		pod := podInCache()
+		pod.Annotations[v1beta1.AnnotationSidecarSetList], pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "log", text
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
+		tt.change(pod)
+		for of, pod := range map[string]*corev1.Pod{"pod": pod, "cached pod": cached(pod)} {
+			recorded, err := record.ReadSidecars(pod, "log")
+			if err != nil || recorded == nil {
+				t.Fatalf("%s, %s: %v, %v", name, of, recorded, err)
+			}
+			known, err := reported.Read(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := inplace.Next(pod, recorded, known, midday); got.Kind != tt.kind {
+				t.Errorf("%s, %s: %s %s, want %s", name, of, got.Kind, got.Message, tt.kind)
+			}
+		}
+	}
+}
+
+func setImage(pod *corev1.Pod, id string) {
+	status := &pod.Status.ContainerStatuses[0]
+	status.Image, status.ImageID, status.ContainerID = pod.Spec.Containers[0].Image, id, "cri://"+id
+}
+
+func setWaiting(pod *corev1.Pod, reason string) {
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+}
+
+func reportFormer(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	former := pod.Spec.Containers[0].DeepCopy()
+	former.Image = "app:1"
+	pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = report(t, "cri://2", former)
+}
+
+// OpenKruise's grace period and the report of the daemon are annotations that may be long.
+func TestACachedPodHasWhatOthersSayAboutItsUpdate(t *testing.T) {
+	t.Parallel()
+	updated := midday.Add(-time.Minute).Format(time.RFC3339)
+	pad := `,"note":"` + strings.Repeat("x", 300) + `"}`
+	for name, change := range map[string]func(*corev1.Pod){
+		"grace": func(pod *corev1.Pod) {
+			pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = `{"revision":"r","graceSeconds":600` + pad
+		},
+		"former grace": func(pod *corev1.Pod) {
+			pod.Annotations[v1beta1.LegacyAnnotationInPlaceUpdateGrace] = `{"revision":"r","graceSeconds":600` + pad
+		},
+		"report": func(pod *corev1.Pod) { setImage(pod, "2"); reportFormer(t, pod) },
+	} {
+		pod := podInCache()
+		pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"r","updateTimestamp":"` + updated + `","lastContainerStatuses":{"app":{"imageID":"1"}}}`
+		change(pod)
+		for of, pod := range map[string]*corev1.Pod{"pod": pod, "cached pod": cached(pod)} {
+			recorded, err := record.Read(pod)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, of, err)
+			}
+			known, err := reported.Read(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := inplace.Next(pod, recorded, known, midday); got.Kind != inplace.KindWait {
+				t.Errorf("%s, %s: %s %s", name, of, got.Kind, got.Message)
+			}
+		}
 	}
 }
