@@ -70,6 +70,21 @@ func TestManagerReleasesHeldWorkloadsAndWritesTheirTemplates(t *testing.T) {
 		"not held":       {image, other, "only update workloads that are held"},
 		"held by itself": {`"app":"web"},"annotations"`, `"app":"web","refit.dev/held":"true"},"annotations"`, "are held"},
 	})
+	const uid, hold = `"name":"web","uid":"u-1"`, `,"refit.dev/hold-uid":"u-1"`
+	identified := strings.Replace(of("Deployment", "", ""), `"name":"web"`, uid, 1)
+	labelled := strings.Replace(of("Deployment", hold, ""), `"name":"web"`, uid, 1)
+	workloads.refusals(t, identified, map[string][]string{
+		"labelled":                             {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, ""},
+		"labelled for another workload":        {`"app":"web"},"annotations"`, `"app":"web","refit.dev/hold-uid":"u-2"},"annotations"`, "nothing of a workload's metadata"},
+		"labelled with another label":          {`"app":"web"},"annotations"`, `"app":"db"` + hold + `},"annotations"`, "nothing of a workload's metadata"},
+		"labelled with another template":       {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, image, other, "only update workloads that are held"},
+		"labelled with a pause of the manager": {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, `"replicas":3,`, `"replicas":3,"paused":true,`, "held"},
+	})
+	workloads.refusals(t, labelled, map[string][]string{
+		"label removed":                   {hold, "", ""},
+		"label removed, another template": {hold, "", image, other, "only update workloads that are held"},
+		"label removed, an annotation":    {hold, "", `"a":"b"`, `"a":"c"`, "only update workloads that are held"},
+	})
 	workloads.refusals(t, of("Deployment", "", `"paused":true,`), map[string][]string{
 		"undone, held by its owner":   {image, other, ""},
 		"released, held by its owner": {`"paused":true,`, "", "only resume a Deployment from which it removes"},

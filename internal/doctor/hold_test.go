@@ -36,6 +36,11 @@ func TestWorkloadsThatNothingHoldsAreFound(t *testing.T) {
 			w.add("p", updatePolicy(v1alpha1.HoldByOwner))
 			w.add("other", held(&appsv1.StatefulSet{ObjectMeta: meta("shop", "web")}))
 		}, "held", doctor.Warning, "StatefulSet shop/web; create a policy"},
+		"workloads that are held next, without a policy": {func(_ *testing.T, w *world) {
+			set := &appsv1.StatefulSet{ObjectMeta: meta("shop", "web")}
+			set.UID, set.Labels = "u", map[string]string{v1alpha1.LabelHoldUID: "u"}
+			w.add("web", set)
+		}, "held", doctor.Warning, "holds them when their templates change next: StatefulSet shop/web"},
 		"held workloads with a policy": {func(_ *testing.T, w *world) {
 			p := updatePolicy(v1alpha1.HoldByOwner)
 			p.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}

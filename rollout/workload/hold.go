@@ -108,6 +108,30 @@ func hold(object metav1.Object) {
 	object.SetLabels(labels)
 }
 
+// holdLabel sets or removes the label by which the API server holds the workload. It stays until an update in progress has ended. It
+// reports whether the workload has the label.
+func (v *view) holdLabel(holds bool) bool {
+	now, uid := v.workload.Labels[v1alpha1.LabelHoldUID], string(v.workload.UID)
+	switch {
+	case v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner, v.policy.DeletionTimestamp != nil && !v.workload.Held:
+		if now != "" {
+			v.act(Action{Kind: ActionHoldLabel})
+		}
+	case holds && now != uid && v.policy.DeletionTimestamp == nil:
+		v.act(Action{Kind: ActionHoldLabel, Label: uid})
+	}
+	return now != ""
+}
+
+// HoldLabel returns a merge patch that sets the label by which the API server holds the workload, or removes it if value is empty.
+func (w *Workload) HoldLabel(value string) map[string]any {
+	labels := map[string]any{v1alpha1.LabelHoldUID: nil}
+	if value != "" {
+		labels[v1alpha1.LabelHoldUID] = value
+	}
+	return map[string]any{"metadata": map[string]any{"uid": w.UID, "labels": labels}}
+}
+
 // Release returns a merge patch that releases the workload: it restores the pause, partition or strategy of its owner.
 func (w *Workload) Release() map[string]any {
 	patch := map[string]any{"metadata": map[string]any{

@@ -23,6 +23,8 @@ type Observation struct {
 	Unreadable string
 	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
 	Unheld string
+	// HoldsByLabel says that the API server holds workloads that have [v1alpha1.LabelHoldUID].
+	HoldsByLabel bool
 	// Older is the name of an older policy of the same workload; empty if there is none.
 	Older string
 	// Pods are the pods that the workload controls, in any state.
@@ -73,6 +75,7 @@ const (
 	ActionSetTemplate ActionKind = "SetTemplate" // write the template of ReplicaSet
 	ActionRelease     ActionKind = "Release"     // release the workload
 	ActionUndo        ActionKind = "Undo"        // write Template to the workload
+	ActionHoldLabel   ActionKind = "HoldLabel"   // set [v1alpha1.LabelHoldUID] of the workload to Label; remove it if Label is empty
 )
 
 // Action is one thing to do. Each can be repeated.
@@ -102,7 +105,8 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		return v.decision
 	}
 	v.accept()
-	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held
+	labelled := v.holdLabel(observed.HoldsByLabel)
+	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held || labelled
 	if !v.workload.Observed {
 		return v.decision // its controller will write the workload
 	}

@@ -201,3 +201,39 @@ func TestPolicyThatIsDeletedInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// An API server that has just started knows which workloads to hold by their label only.
+func TestWorkloadHasTheLabelAsLongAsItIsToBeHeld(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		label := func() string { return w.meta().Labels[v1alpha1.LabelHoldUID] }
+		if label() != "" {
+			t.Errorf("%s: labelled, although the API server does not hold by the label", kind)
+		}
+		w.holdsByLabel = true
+		if w.rounds(2); label() != string(w.meta().UID) {
+			t.Errorf("%s: label %q", kind, label())
+		}
+		w.meta().Labels[v1alpha1.LabelHoldUID] = "of-another"
+		if w.rounds(2); label() != string(w.meta().UID) {
+			t.Errorf("%s: label %q from a copied manifest", kind, label())
+		}
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+		if w.rounds(2); label() != "" {
+			t.Errorf("%s: label %q, although the owner holds it", kind, label())
+		}
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldWhileUpdating
+		w.rounds(2)
+		w.edit(image("app:2"))
+		w.rounds(4)
+		now := metav1.NewTime(w.now)
+		w.policy.DeletionTimestamp = &now
+		if w.rounds(1); label() == "" || !w.last.Finalizer {
+			t.Errorf("%s: label %q, finalizer %t in the middle of an update", kind, label(), w.last.Finalizer)
+		}
+		if w.rounds(60); label() != "" || w.last.Finalizer || w.images()["app:2"] != 2 {
+			t.Errorf("%s: label %q, finalizer %t, images %v at the end", kind, label(), w.last.Finalizer, w.images())
+		}
+	}
+}

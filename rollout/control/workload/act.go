@@ -212,6 +212,9 @@ func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlace
 			r.Recorder.Eventf(policy, nil, corev1.EventTypeNormal, "Released", "Release", "%s %s is not held any more", w.Kind, w.Name)
 		}
 		return r.wrote("workloads", "release "+w.Kind, err)
+	case workload.ActionHoldLabel:
+		err := r.client.Patch(ctx, named(workload.NewObject(w.Kind), w.Namespace, w.Name), client.RawPatch(types.MergePatchType, must.JSON(w.HoldLabel(a.Label))))
+		return r.wrote("workloads", "write label "+v1alpha1.LabelHoldUID+" of "+w.Kind, client.IgnoreNotFound(err))
 	case workload.ActionUndo:
 		return r.undo(ctx, w, a.Template)
 	}

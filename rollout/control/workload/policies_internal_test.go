@@ -222,6 +222,24 @@ func TestOldestPolicyOfAWorkloadIsAccepted(t *testing.T) {
 	}
 }
 
+// An API server that has just started holds a workload by its label.
+func TestWorkloadOfAPolicyHasTheLabelByWhichItIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rounds(2)
+	if d := w.deployment(); d.Labels[v1alpha1.LabelHoldUID] != string(d.UID) {
+		t.Errorf("labels %v of the Deployment %s", d.Labels, d.UID)
+	}
+	w.check(w.Delete(t.Context(), w.policy("web")))
+	w.rounds(3)
+	if labels := w.deployment().Labels; labels[v1alpha1.LabelHoldUID] != "" {
+		t.Errorf("labels %v after the policy was deleted", labels)
+	}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &v1alpha1.InPlaceUpdatePolicy{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the policy is still there: %v", err)
+	}
+}
+
 func TestDeletedPolicyStaysUntilItsWorkloadIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -31,8 +31,9 @@ func TestMetricsOfAnUpdate(t *testing.T) {
 		}
 	}
 	w.check(w.Delete(t.Context(), w.policy("web")))
-	w.reconcile("web")
-	w.reconcile("web")
+	for range 3 { // the label and the finalizer are removed first
+		w.reconcile("web")
+	}
 	if n := testutil.CollectAndCount(m.pods); n != 0 {
 		t.Errorf("%d metrics of a deleted policy", n)
 	}

@@ -120,7 +120,7 @@ func TestPodsOfAReplicaSetWithAnotherNameConcernThePolicy(t *testing.T) {
 		t.Errorf("%q are reconciled", got)
 	}
 	w.check(w.Delete(t.Context(), w.policy("web")))
-	for range 2 { // the finalizer is removed first
+	for range 3 { // the label and the finalizer are removed first
 		w.reconcile("web")
 	}
 	w.r.podEvents().Delete(t.Context(), event.DeleteEvent{Object: &pod}, q)
