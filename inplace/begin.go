@@ -16,9 +16,9 @@ import (
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Start returns the first step of an update. An earlier update of the pod is completed first as far as it has begun.
-// What it has not begun is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order
-// apply until it has ended. The pod's annotations and quantities must be readable.
+// Start returns the first step of an update. If an earlier update of the pod is in progress, the changes that it has
+// begun are completed first. Its other changes are dropped, unless they are part of this update, see [record.Wanted].
+// Its drain and its order apply until it has ended. The pod's annotations and quantities must be readable.
 //
 // Usually the step writes the record, together with as much of the update as can be written at once. Every write to the
 // pod's metadata makes kubelet sync the pod, and each sync waits up to a second until kubelet has listed the containers

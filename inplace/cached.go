@@ -34,13 +34,9 @@ func keepOwnUpdate(kept, pod *corev1.Pod) {
 	}
 	trim.EachContainer(kept, pod, trim.UpdatedFields)
 	trim.EachContainer(kept, pod, func(_, c *corev1.Container) { keepReferences(kept, pod, c) })
-	trim.Conditions(kept, pod, func(kind corev1.PodConditionType) bool { // nothing else shows that a resize has ended
-		return kind == corev1.PodResizePending || kind == corev1.PodResizeInProgress
-	})
 	keepState(kept, pod)
 }
 
-// keepSidecarUpdates keeps all conditions: some kind of condition may show that a hot upgrade has succeeded.
 func keepSidecarUpdates(kept, pod *corev1.Pod) {
 	trim.Annotations(kept, pod, v1beta1.AnnotationSidecarSetInPlaceUpdateState, v1beta1.AnnotationRuntimeContainersMeta)
 	trim.EachContainer(kept, pod, func(kept, c *corev1.Container) {
@@ -48,7 +44,6 @@ func keepSidecarUpdates(kept, pod *corev1.Pod) {
 			trim.UpdatedFields(kept, c)
 		}
 	})
-	trim.Conditions(kept, pod, func(corev1.PodConditionType) bool { return true })
 	keepState(kept, pod)
 }
 
@@ -57,6 +52,9 @@ func keepState(kept, pod *corev1.Pod) {
 	kept.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
 	trim.RestartPolicies(kept, pod)
 	trim.ReadinessGates(kept, pod)
+	trim.Conditions(kept, pod, func(kind corev1.PodConditionType) bool { // nothing else shows that a resize has ended
+		return kind == corev1.PodResizePending || kind == corev1.PodResizeInProgress
+	})
 	trim.Statuses(kept, pod)
 }
 

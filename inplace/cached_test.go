@@ -157,6 +157,11 @@ func TestACachedPodShowsHowFarTheUpdateOfASidecarIs(t *testing.T) {
 		"the image cannot be pulled": {func(pod *corev1.Pod) { setWaiting(pod, "ErrImagePull") }, inplace.KindBlocked},
 		"kubelet has not seen it":    {func(pod *corev1.Pod) { setImage(pod, "2"); pod.Status.ObservedGeneration = 1 }, inplace.KindWait},
 		"the new image runs":         {func(pod *corev1.Pod) { setImage(pod, "2") }, inplace.KindDone},
+		"it is being resized": {func(pod *corev1.Pod) {
+			pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = strings.Replace(text, `"revision"`, `"updateResources":true,"revision"`, 1)
+			setImage(pod, "2")
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue})
+		}, inplace.KindWait},
 		"the report names the image": {func(pod *corev1.Pod) {
 			pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = report(t, "cri://1", &pod.Spec.Containers[0])
 		}, inplace.KindDone},
@@ -196,6 +201,43 @@ func reportFormer(t *testing.T, pod *corev1.Pod) {
 	former := pod.Spec.Containers[0].DeepCopy()
 	former.Image = "app:1"
 	pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = report(t, "cri://2", former)
+}
+
+// The whole decision is compared, with the time to look again.
+func TestDecisionsAboutACachedPodAreTheSame(t *testing.T) {
+	t.Parallel()
+	begun := `{"revision":"r","updateTimestamp":"` + midday.Add(-time.Minute).Format(time.RFC3339) + `","lastContainerStatuses":{"app":{"imageID":"1"}},` +
+		`"containerBatchesRecord":[{"timestamp":"2026-11-22T11:59:00Z","containers":["app"]}],"refit":{"instances":{"app":{"containerID":"cri://0","image":"app:1"}},"written":"2026-11-22T11:59:00.000000Z"}}`
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"another instance of an image with the same digest": {func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(600)) }, "2026-11-22 12:09:10"},
+		"an instance that has ended and is not started again": {func(pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}
+		}, inplace.BlockedNotRestarted},
+		"a pod that was drained": {func(pod *corev1.Pod) {
+			setImage(pod, "2")
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: v1beta1.ReadinessGateKruisePodReady, Status: corev1.ConditionFalse, Message: v1beta1.WriteReadinessHolds([]v1beta1.ReadinessHold{v1beta1.HoldOfInPlaceUpdate}),
+			})
+		}, string(inplace.StepMarkReady)},
+	} {
+		pod := podInCache()
+		pod.Status.Conditions[0].Status = corev1.ConditionFalse
+		pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = begun
+		tt.change(pod)
+		recorded, err := record.Read(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision := next(pod, recorded, nil, midday)
+		if text := summary(&decision); !strings.Contains(text, tt.want) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
 }
 
 // OpenKruise's grace period and the report of the daemon are annotations that may be long.

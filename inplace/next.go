@@ -220,7 +220,7 @@ func (v *view) awaitReady(name string) *Decision {
 }
 
 // grace continues an update that OpenKruise has begun: the pod is drained, and the whole update remains to be written.
-// It converts it to a record of ours of which nothing has been begun.
+// It converts it to a record of ours in which no change has begun.
 func (v *view) grace() Decision {
 	until := v.record.State.UpdateTimestamp.Add(time.Duration(v.record.Grace.GraceSeconds) * time.Second)
 	if v.now.Before(until) {

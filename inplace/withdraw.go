@@ -26,7 +26,7 @@ func Drop(pod *corev1.Pod, refused *Step, now time.Time) (*Step, error) {
 	return v.save(recorded.Without(changes), "drop what the API server refuses"), nil
 }
 
-// Withdraw returns a step that removes the parts of an update that have been recorded and not begun. If no other update
+// Withdraw returns a step that removes the changes that are recorded and have not begun. If no other update
 // is in progress, it makes the pod ready again. It returns nil if there is nothing to remove.
 func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error) {
 	if err := foreign.Pod(pod); err != nil {
