@@ -1,6 +1,7 @@
 package podprobe_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,20 @@ func same[T any](t *testing.T, want, got T) T {
 		t.Errorf("with the cached pod (-pod +cached):\n%s", diff)
 	}
 	return want
+}
+
+// A pod that is too large for the cache has no containers there, so it is not probed; its markers still count it.
+func TestAPodThatIsTooLargeIsCountedByItsMarkers(t *testing.T) {
+	t.Parallel()
+	kept := cached(pod("a", func(p *corev1.Pod) {
+		p.Annotations = map[string]string{}
+		for i := range 1000 {
+			p.Annotations[strings.Repeat("x", 60)+strconv.Itoa(i)] = "x"
+		}
+	}))
+	if len(kept.Spec.Containers) > 0 || !podprobe.Probeable(kept) || kept.Status.PodIP != "10.0.0.1" || !compile(marker("m"))[0].Selects(kept) {
+		t.Errorf("%+v", kept)
+	}
 }
 
 func TestLargeAnnotationsAreCachedOnlyWhenRefitWroteThem(t *testing.T) {

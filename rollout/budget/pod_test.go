@@ -154,11 +154,15 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		requests []*v1beta1.ContainerRecreateRequest
 		underWay bool
 	}{
-		"nothing":                                       {pod: ready()},
-		"a request":                                     {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
-		"a request that nobody has looked at":           {pod: ready(), requests: request("web-0", "", ""), underWay: true},
-		"a request that has ended":                      {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
-		"one that failed, and its stop goes on":         {pod: ready(), requests: stopping("cri://1", end), underWay: true},
+		"nothing":                               {pod: ready()},
+		"a request":                             {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
+		"a request that nobody has looked at":   {pod: ready(), requests: request("web-0", "", ""), underWay: true},
+		"a request that has ended":              {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
+		"one that failed, and its stop goes on": {pod: ready(), requests: stopping("cri://1", end), underWay: true},
+		"a grace period of ten minutes goes on": {pod: ready(func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(600)) }), requests: stopping("cri://1", func(r *v1beta1.ContainerRecreateRequest) {
+			end(r)
+			r.Status.CompletionTime = &metav1.Time{Time: now.Add(-5 * time.Minute)}
+		}), underWay: true},
 		"one that failed, and the container is another": {pod: ready(), requests: stopping("cri://0", end)},
 		"one that was deleted, and its stop goes on":    {pod: ready(), requests: stopping("cri://1", deleted), underWay: true},
 		"one that was deleted before it stopped any":    {pod: ready(), requests: stopping("", deleted)},

@@ -94,6 +94,69 @@ func TestTheOrderOfPartsDoesNotMatter(t *testing.T) {
 	}
 }
 
+// Each function for Keep keeps what it names, and nothing else.
+func TestWhatTheFunctionsForPartsKeep(t *testing.T) {
+	t.Parallel()
+	at, rules := metav1.Unix(1e9, 0), []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart}}
+	pod := &corev1.Pod{}
+	pod.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "gate"}}, SchedulerName: "s",
+		Containers: []corev1.Container{{
+			Name: "app", Image: "app:1", Command: []string{"c"}, Args: []string{"a"}, Env: []corev1.EnvVar{{Name: "E"}}, WorkingDir: "/",
+			Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "r"}}}, ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: "cpu"}},
+			RestartPolicy: new(corev1.ContainerRestartPolicyAlways), RestartPolicyRules: rules,
+		}},
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionFalse, LastTransitionTime: at, Message: "m"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "runs", Image: "i", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}, User: &corev1.ContainerUser{}, Resources: &corev1.ResourceRequirements{}, VolumeMounts: []corev1.VolumeMountStatus{{Name: "v"}}},
+		{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "r", Message: "m"}}},
+		{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "m"}}},
+	}
+	of := func(keep func(kept, pod *corev1.Pod)) *corev1.Pod { return trim.NewPods(trim.Part{Keep: keep}).Of(pod) }
+	for name, tt := range map[string]struct {
+		keep func(kept, pod *corev1.Pod)
+		want func(*corev1.Pod)
+	}{
+		"nothing": {func(_, _ *corev1.Pod) {}, func(*corev1.Pod) {}},
+		"transition": {func(kept, pod *corev1.Pod) { trim.Transition(kept, pod, "gate") }, func(want *corev1.Pod) {
+			want.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionFalse, LastTransitionTime: at}}
+		}},
+		"gates": {trim.ReadinessGates, func(want *corev1.Pod) {
+			want.Spec.ReadinessGates, want.Status.Conditions = pod.Spec.ReadinessGates, pod.Status.Conditions
+		}},
+		"policies": {trim.RestartPolicies, func(want *corev1.Pod) {
+			want.Spec.RestartPolicy = corev1.RestartPolicyNever
+			want.Spec.Containers[0].RestartPolicy, want.Spec.Containers[0].RestartPolicyRules = new(corev1.ContainerRestartPolicyAlways), rules
+		}},
+		"fields": {func(kept, pod *corev1.Pod) { trim.EachContainer(kept, pod, trim.UpdatedFields) }, func(want *corev1.Pod) {
+			c := pod.Spec.Containers[0].DeepCopy()
+			c.WorkingDir, c.RestartPolicy, c.RestartPolicyRules = "", nil, nil
+			want.Spec.Containers[0] = *c
+		}},
+		"states": {trim.States, func(want *corev1.Pod) {
+			list := want.Status.ContainerStatuses
+			list[0].State.Running = &corev1.ContainerStateRunning{StartedAt: at}
+			list[1].State.Waiting = &corev1.ContainerStateWaiting{Reason: "r"}
+			list[2].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
+		}},
+		"statuses": {trim.Statuses, func(want *corev1.Pod) {
+			want.Status.ContainerStatuses = pod.DeepCopy().Status.ContainerStatuses
+			status := &want.Status.ContainerStatuses[0]
+			status.User, status.Resources, status.VolumeMounts = nil, nil, nil
+		}},
+	} {
+		want := of(func(_, _ *corev1.Pod) {})
+		if want.Status.Conditions != nil {
+			t.Fatalf("conditions %v", want.Status.Conditions)
+		}
+		tt.want(want)
+		if diff := cmp.Diff(want, of(tt.keep)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // Whoever may create pods must not fill the memory with them, whatever features keep.
 func TestPodsAreBounded(t *testing.T) {
 	t.Parallel()
