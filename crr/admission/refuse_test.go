@@ -22,12 +22,12 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 	const first = "spec.containers[0].name"
 	for name, tc := range map[string]struct {
-		request func(*request)
-		pod     func(*corev1.Pod)
-		observed   func(*admission.Observation)
-		code    int32 // 400 unless set
-		field   string
-		words   []string
+		request  func(*request)
+		pod      func(*corev1.Pod)
+		observed func(*admission.Observation)
+		code     int32 // 400 unless set
+		field    string
+		words    []string
 	}{
 		"no pod name":          {request: func(r *request) { r.Spec.PodName = "" }, field: "spec.podName", words: []string{"can not be empty"}},
 		"a path as pod name":   {request: func(r *request) { r.Spec.PodName = "../web" }, field: "spec.podName", words: []string{`"../web"`}},
