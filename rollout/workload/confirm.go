@@ -28,9 +28,9 @@ func (d *Decision) Continues() map[types.UID]bool {
 	return pods
 }
 
-// Concludes reports whether a decision says something about all pods, compared with the status before it: a write to the workload,
-// an eviction, a pull of an image or that nothing has to be pulled any more, the end of an update or of a step, or the first
-// failure. It is rare, and has to be made with pods that were read from the API server.
+// Concludes reports whether a decision depends on all pods, compared with the status before it: a write to the workload, an
+// eviction, the begin or end of pulls of images, the end of an update or of a step, or the first failure. Such a decision is
+// rare, and is made only with pods that were read from the API server.
 func (d *Decision) Concludes(before *v1alpha1.InPlaceUpdatePolicyStatus) bool {
 	after := &d.Status
 	return before.Update != nil && after.Update == nil || before.StepTime == nil && after.StepTime != nil ||

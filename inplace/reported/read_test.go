@@ -1,4 +1,4 @@
-package facts_test
+package reported_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -19,9 +19,9 @@ func podWith(annotation string) *corev1.Pod {
 	return pod
 }
 
-func TestFactsAreThoseOfExactlyOneInstance(t *testing.T) {
+func TestAReportIsOfExactlyOneInstance(t *testing.T) {
 	t.Parallel()
-	known, err := facts.Read(podWith(`{"containers":[{"name":"app","containerID":"c://1","hashes":{"plainHash":7}},{"name":"log","containerID":""}]}`))
+	known, err := reported.Read(podWith(`{"containers":[{"name":"app","containerID":"c://1","hashes":{"plainHash":7}},{"name":"log","containerID":""}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +42,12 @@ func TestFactsAreThoseOfExactlyOneInstance(t *testing.T) {
 	}
 }
 
-func TestNoFactsAreNotAnError(t *testing.T) {
+func TestNoReportIsNotAnError(t *testing.T) {
 	t.Parallel()
-	if known, err := facts.Read(&corev1.Pod{}); err != nil || len(known) != 0 {
+	if known, err := reported.Read(&corev1.Pod{}); err != nil || len(known) != 0 {
 		t.Errorf("%v, %v", known, err)
 	}
-	if _, err := facts.Read(podWith(`{"containers":`)); !errors.Is(err, facts.ErrMalformed) || !strings.Contains(err.Error(), "of pod web") {
+	if _, err := reported.Read(podWith(`{"containers":`)); !errors.Is(err, reported.ErrMalformed) || !strings.Contains(err.Error(), "of pod web") {
 		t.Errorf("%v: want ErrMalformed with the name of the pod", err)
 	}
 }
@@ -61,11 +61,11 @@ func TestInstanceIsComparedWithTheSpec(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := v1beta1.RuntimeContainerHashes{PlainHash: hash}
-		if !facts.SameHash(made, app) {
+		if !reported.SameHash(made, app) {
 			t.Errorf("kubelet %s: an instance of the container in the spec is taken for another", version)
 		}
 		app.Image = "app:2"
-		if facts.SameHash(made, app) {
+		if reported.SameHash(made, app) {
 			t.Errorf("kubelet %s: an instance of another image is taken for one of the spec", version)
 		}
 	}
@@ -87,8 +87,8 @@ func TestVariablesThatComeFromMetadata(t *testing.T) {
 		metadataEnv(v1beta1.EnvSidecarSetVersionAlt, "metadata.annotations['alt']"),
 		{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}},
 	}}
-	got := facts.MetadataEnvs(container)
-	want := []facts.MetadataEnv{{Name: "TIER", Key: "tier"}, {Name: "CONFIG", Key: "config", Annotation: true}}
+	got := reported.MetadataEnvs(container)
+	want := []reported.MetadataEnv{{Name: "TIER", Key: "tier"}, {Name: "CONFIG", Key: "config", Annotation: true}}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, want %+v", got, want)
 	}

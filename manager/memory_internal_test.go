@@ -1,4 +1,4 @@
-package cache_test
+package manager
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
 )
 
 // BenchmarkCachedPods decodes pods with two sidecars as the API server sends them, ten of each workload, and prints what a pod takes
@@ -24,16 +23,11 @@ func BenchmarkCachedPods(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	kept := cachedPods(allFeatures)
 	var whole, trimmed float64
 	for b.Loop() {
 		whole = heapOf(b, encoded, func(pod *corev1.Pod) any { return pod })
-		trimmed = heapOf(b, encoded, func(pod *corev1.Pod) any {
-			trimmed, err := cache.TrimPod(pod)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return trimmed
-		})
+		trimmed = heapOf(b, encoded, func(pod *corev1.Pod) any { return kept.Of(pod) })
 	}
 	b.ReportMetric(whole/pods, "B/decoded-pod")
 	b.ReportMetric(trimmed/pods, "B/cached-pod")

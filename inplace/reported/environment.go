@@ -1,4 +1,4 @@
-package facts
+package reported
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package cache
+package trim
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/refit-project/refit/api/v1beta1"
 )
 
 func podWith(image, cpu string) *corev1.Pod {
@@ -22,7 +20,8 @@ func podWith(image, cpu string) *corev1.Pod {
 
 func TestPodsWithTheSameResourcesShareThem(t *testing.T) {
 	t.Parallel()
-	requests := func(pod *corev1.Pod) corev1.ResourceList { return trimPod(pod).Spec.Containers[0].Resources.Requests }
+	pods := NewPods(Part{Keep: func(kept, pod *corev1.Pod) { EachContainer(kept, pod, UpdatedFields) }})
+	requests := func(pod *corev1.Pod) corev1.ResourceList { return pods.Of(pod).Spec.Containers[0].Resources.Requests }
 	a, b, other := requests(podWith("app:1", "100m")), requests(podWith("app:2", "100m")), requests(podWith("app:1", "200m"))
 	if reflect.ValueOf(a).Pointer() != reflect.ValueOf(b).Pointer() {
 		t.Error("equal resources are not shared")
@@ -53,34 +52,5 @@ func TestWhatIsSharedIsBounded(t *testing.T) {
 	}
 	if len(s.kept) > maxShared {
 		t.Errorf("%d different resources are kept", len(s.kept))
-	}
-}
-
-func TestCachedPodsCanBeComparedWithATemplate(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", maxRecord+1)
-	for name, tt := range map[string]struct {
-		change func(*corev1.Pod)
-		want   bool
-	}{
-		"pod":                         {func(*corev1.Pod) {}, true},
-		"pod that is being updated":   {func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"a"}` }, true},
-		"record that is too long":     {func(p *corev1.Pod) { p.Annotations[v1beta1.AnnotationInPlaceUpdateState] = long }, false},
-		"pod that is too large":       {func(p *corev1.Pod) { p.Labels = map[string]string{"a": long + long} }, false},
-		"long annotation of somebody": {func(p *corev1.Pod) { p.Annotations["a"] = long }, true},
-	} {
-		pod := podWith("app:1", "100m")
-		pod.Annotations = map[string]string{}
-		tt.change(pod)
-		trimmed := trimPod(pod)
-		if got := Comparable(trimmed); got != tt.want {
-			t.Errorf("%s: comparable %t", name, got)
-		}
-		if c := trimmed.Spec.Containers; tt.want && (c[0].Image != "app:1" || c[0].Resources.Requests.Cpu().String() != "100m") {
-			t.Errorf("%s: %+v", name, c)
-		}
-	}
-	if !KeepsValue("short") || KeepsValue(long) {
-		t.Error("which annotations are kept")
 	}
 }

@@ -1,4 +1,4 @@
-package facts
+package reported
 
 import (
 	"errors"
@@ -15,12 +15,12 @@ import (
 // ErrMalformed is wrapped by errors about an unreadable annotation.
 var ErrMalformed = errors.New("malformed annotation")
 
-// Facts is the container state that the daemon of the pod's node has reported, by container name.
-type Facts map[string]v1beta1.RuntimeContainerMeta
+// Containers is the container state that the daemon of the pod's node has reported, by container name.
+type Containers map[string]v1beta1.RuntimeContainerMeta
 
 // Read reads the reported state from the pod's annotation. The result is empty if no daemon reports it.
-func Read(pod *corev1.Pod) (Facts, error) {
-	known := Facts{}
+func Read(pod *corev1.Pod) (Containers, error) {
+	known := Containers{}
 	text, ok := pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta]
 	if !ok {
 		return known, nil
@@ -36,8 +36,8 @@ func Read(pod *corev1.Pod) (Facts, error) {
 }
 
 // Of returns the hashes of exactly the instance in the container status, and false if they are not known.
-func (f Facts) Of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
-	meta, ok := f[status.Name]
+func (c Containers) Of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
+	meta, ok := c[status.Name]
 	return meta.Hashes, ok && status.ContainerID != "" && meta.ContainerID == status.ContainerID
 }
 
