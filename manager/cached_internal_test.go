@@ -88,3 +88,30 @@ func ports(n int) []corev1.ContainerPort {
 	}
 	return list
 }
+
+// A field that only a feature needs which is switched off takes no memory.
+func TestTheCacheKeepsWhatTheEnabledFeaturesNeed(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kruise.io/sidecarset-a": strings.Repeat("x", 300)}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1", Ports: []corev1.ContainerPort{{Name: "http"}}}}
+	pod.Status.PodIP = "10.0.0.1"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	for name, tt := range map[string]struct {
+		enable func(*Config)
+		has    func(*corev1.Pod) bool
+	}{
+		"callers":  {func(c *Config) { c.RefusePods = true }, func(p *corev1.Pod) bool { return p.Status.PodIP != "" }},
+		"requests": {func(c *Config) { c.ContainerRecreateRequests = true }, func(p *corev1.Pod) bool { return len(p.Status.Conditions) > 0 }},
+		"rollouts": {func(c *Config) { c.RestartRollouts = true }, func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].State.Running != nil }},
+		"policies": {func(c *Config) { c.InPlaceUpdates = true }, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "" }},
+		"sidecars": {func(c *Config) { c.SidecarSetRollout = true }, func(p *corev1.Pod) bool { return p.Annotations["kruise.io/sidecarset-a"] != "" }},
+		"probes":   {func(c *Config) { c.PodProbes = true }, func(p *corev1.Pod) bool { return len(p.Spec.Containers[0].Ports) > 0 }},
+	} {
+		var enabled Config
+		tt.enable(&enabled)
+		if tt.has(cachedPods(Config{}).Of(pod.DeepCopy())) || !tt.has(cachedPods(enabled).Of(pod.DeepCopy())) || !tt.has(cachedPods(allFeatures).Of(pod.DeepCopy())) {
+			t.Errorf("%s: kept without the feature, or not with it", name)
+		}
+	}
+}
