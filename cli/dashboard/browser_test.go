@@ -159,6 +159,15 @@ func TestInABrowserHostileTextIsText(t *testing.T) {
 	}
 }
 
+// restarted has a container that was restarted 36 s before noon.
+func restarted(status *corev1.PodStatus) {
+	before := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second)) }
+	c := &status.ContainerStatuses[0]
+	c.RestartCount, c.State.Running.StartedAt = 1, before(36)
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://1", ExitCode: 143, Reason: "Error", FinishedAt: before(37)}
+	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: before(33)})
+}
+
 // What the documents show.
 func TestInABrowserScreenshots(t *testing.T) {
 	t.Parallel()
@@ -174,6 +183,9 @@ func TestInABrowserScreenshots(t *testing.T) {
 		if one, ok := o.(*corev1.Pod); ok {
 			one.Spec.NodeName = fmt.Sprintf("node-%d", i%3+1)
 			one.Status.ContainerStatuses[0].RestartCount = 0
+			if one.Name == "web-0000" {
+				restarted(&one.Status)
+			}
 		}
 	}
 	for i := range 3 {
@@ -181,7 +193,7 @@ func TestInABrowserScreenshots(t *testing.T) {
 		r := request("web-x-"+name, name, "")
 		r.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i-4) * 10 * time.Second))
 		r.Status.Phase, r.Status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, new(metav1.NewTime(r.CreationTimestamp.Add(8*time.Second)))
-		r.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: v1beta1.ContainerRecreateRequestSucceeded}}
+		r.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: v1beta1.ContainerRecreateRequestSucceeded, ContainerID: "containerd://1"}}
 		objects = append(objects, r)
 	}
 	pull := &v1beta1.ImagePullJob{ObjectMeta: object("shop", "warm")}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
@@ -243,5 +244,31 @@ func TestRecord(t *testing.T) {
 		if err := Record(t.Context(), Config{API: api, Namespace: "shop", Now: time.Now}, &out, wrong); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
+	}
+}
+
+// An update in place has a row for each pod that the workload owns, and the actions of the commands.
+func TestUpdateOfAWorkload(t *testing.T) {
+	t.Parallel()
+	policy := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: object("shop", "gently")}
+	policy.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}
+	policy.Status.MatchedPods, policy.Status.UpdatedReadyPods = 2, 1
+	policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBudget, Message: "1 pod may be unavailable"}}
+	other := pod("web-other")
+	other.OwnerReferences = nil
+	s := open(t, nil, append(shop(2), policy, other)...)
+	const page = "/rollout?kind=inplaceupdatepolicy&name=gently"
+	got := s.get(t, page)
+	contains(t, got, ">web-0000</a>", ">web-0001</a>", ">Pause</a>", ">Promote</a>", ">Undo</a>", "1/2 of the pods of statefulset/web are done. MaxUnavailable: 1 pod may be unavailable")
+	if strings.Contains(got.body, "web-other") || strings.Contains(got.body, "Abort") {
+		t.Errorf("%s", got.body)
+	}
+	const act = "do=pause&kind=inplaceupdatepolicy&namespace=shop&name=gently"
+	contains(t, s.send(t, http.MethodPost, "/act", act, nil), "It is done.", "inplaceupdatepolicy/gently paused")
+	contains(t, s.get(t, "/"), ">inplaceupdatepolicy/gently</a>")
+	contains(t, s.send(t, http.MethodPost, "/act", strings.Replace(act, "pause", "undo", 1), nil), "It failed: ", "revision")
+	var out bytes.Buffer
+	if err := Record(t.Context(), Config{API: s.api, Namespace: "shop", Now: time.Now}, &out, "inplaceupdatepolicy/gently"); err != nil || !strings.Contains(out.String(), "web-0001") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

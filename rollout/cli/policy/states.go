@@ -37,7 +37,7 @@ func Read(ctx context.Context, config Config, target Target) (*Workload, error) 
 // Selector selects the pods of the workload, and maybe others.
 func (w *Workload) Selector() labels.Selector { return w.stored.selector }
 
-// States returns how far those of the pods are that the workload owns, in the order of the updates.
+// States returns how far each pod that the workload owns is, in the order of the updates.
 func (w *Workload) States(policy *v1alpha1.InPlaceUpdatePolicy, pods []*corev1.Pod, now time.Time) ([]PodState, error) {
 	from, err := w.stored.workload()
 	if err != nil {
