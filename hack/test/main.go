@@ -131,7 +131,7 @@ func (s *suite) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(s.root, "dist", "test"), 0o755); err != nil {
 		return err
 	}
-	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"hack/packages.sh", "gcc=gcc libc6-dev"}})
+	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"hack/packages.sh", "gcc=gcc libc6-dev", "chromium=chromium"}})
 	if err != nil {
 		return err
 	}
