@@ -64,7 +64,7 @@ func (s *server) confirm(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			err = errNoPage
 		}
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	action := actions[what]
@@ -83,7 +83,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		err = errReadOnly
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	var out bytes.Buffer

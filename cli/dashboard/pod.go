@@ -134,17 +134,17 @@ func (s *server) moments(ctx context.Context, of reference, requests []*v1beta1.
 func (s *server) timeline(w http.ResponseWriter, r *http.Request) {
 	of, err := s.reference(r.URL.Query())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	target, err := timeline.ParseTarget(of.String())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	var out bytes.Buffer
 	if err := timeline.Run(r.Context(), timeline.Config{API: s.API, Namespace: of.namespace, Format: "svg"}, &out, target); err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
@@ -155,7 +155,7 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) {
 func (s *server) log(w http.ResponseWriter, r *http.Request) {
 	of, err := s.reference(r.URL.Query())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	const lines, most = 1000, 4 << 20

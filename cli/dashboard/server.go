@@ -146,21 +146,21 @@ func (s *server) open(ctx context.Context, p page, changed chan<- struct{}) (see
 func (s *server) show(w http.ResponseWriter, r *http.Request) {
 	p, err := s.page(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	see, release := s.open(r.Context(), p, make(chan struct{}, 1))
 	defer release()
 	view, err := see(r.Context())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	s.write(w, http.StatusOK, document{Page: p.name, Stream: "/stream" + r.URL.RequestURI(), View: view})
 }
 
 // fail writes an error as a page.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, errMissing), apierrors.IsNotFound(err):

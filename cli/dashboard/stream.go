@@ -31,7 +31,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	page, err := s.page(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	changed := make(chan struct{}, 1)
