@@ -228,7 +228,13 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 {{/* Arguments of refit-manager: what differs from the program's own defaults. */}}
 {{- define "refit.managerArgs" -}}
 {{- if .Values.manager.metrics }}
-- --metrics-addr=:8080 # HTTPS, for tokens that may get /metrics
+- --metrics-addr=:{{ .Values.manager.ports.metrics }} # HTTPS, for tokens that may get /metrics
+{{- end }}
+{{- if ne (int .Values.manager.ports.webhook) 9443 }}
+- --webhook-port={{ .Values.manager.ports.webhook }}
+{{- end }}
+{{- if ne (int .Values.manager.ports.health) 8081 }}
+- --health-addr=:{{ .Values.manager.ports.health }}
 {{- end }}
 {{- if ne (include "refit.webhookSecret" .) "refit-manager-webhook-cert" }}
 - --cert-secret={{ include "refit.webhookSecret" . }}
