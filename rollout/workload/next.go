@@ -19,7 +19,7 @@ import (
 type Observation struct {
 	// Workload is the target; nil if it does not exist.
 	Workload *Workload
-	// Unreadable says why the workload cannot be read; empty if it can.
+	// Unreadable says why the workload cannot be read; empty if it can. Of such a workload only the metadata and the kind are used.
 	Unreadable string
 	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
 	Unheld string
@@ -95,7 +95,8 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	switch {
 	case observed.Unreadable != "":
 		v.refuse(v1alpha1.ReasonTargetNotReadable, observed.Unreadable)
-		v.decision.Finalizer = slices.Contains(policy.Finalizers, v1alpha1.FinalizerInPlaceUpdate) && policy.DeletionTimestamp == nil
+		labelled := v.unlabel() // without an accepted policy nobody would release it
+		v.decision.Finalizer = slices.Contains(policy.Finalizers, v1alpha1.FinalizerInPlaceUpdate) && (policy.DeletionTimestamp == nil || labelled)
 		return v.decision
 	case observed.Workload == nil:
 		v.refuse(v1alpha1.ReasonTargetNotFound, policy.Spec.TargetRef.Kind+" "+policy.Spec.TargetRef.Name+" does not exist")

@@ -36,7 +36,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	of, err = r.target(ctx, policy)
 	switch {
 	case errors.Is(err, foreign.ErrUnreadable):
-		observed.Unreadable = err.Error()
+		observed.Unreadable, observed.Workload = err.Error(), of.unread
 		return observed, of, nil
 	case err != nil || of.workload == nil || observed.Older != "":
 		observed.Workload = of.workload
@@ -142,6 +142,7 @@ func (r *reconciler) older(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 // target is a workload with what finds its pods; workload is nil if it does not exist.
 type target struct {
 	workload *workload.Workload
+	unread   *workload.Workload // only its metadata and kind; nil if it does not exist
 	selector labels.Selector
 	owners   map[types.UID]bool // the controllers of its pods
 }
@@ -156,6 +157,7 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 		}
 		return of, fmt.Errorf("read workload %s: %w", key, err)
 	}
+	of.unread = unread(policy.Spec.TargetRef.Kind, object)
 	if of.selector, err = foreign.Selector(workload.SelectorOf(object)); err != nil {
 		return of, fmt.Errorf("selector of workload %s: %w", key, err)
 	}
@@ -180,6 +182,13 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	}
 	of.workload, err = workload.From(object, nil, pointers(revisions.Items))
 	return of, err
+}
+
+// unread returns a workload without what may be out of bounds.
+func unread(kind string, object metav1.Object) *workload.Workload {
+	return &workload.Workload{Kind: kind, ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(),
+	}}
 }
 
 // owns reports whether the workload controls a pod.
