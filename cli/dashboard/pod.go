@@ -62,7 +62,7 @@ func (s *server) pod(of reference) page {
 		})
 		for _, request := range requests[:min(len(requests), pictures)] {
 			view.Head.Pictures = append(view.Head.Pictures, Picture{
-				Src: "/timeline.svg" + reference{"crr", of.namespace, request.Name}.query("version", request.ResourceVersion),
+				Src: "timeline.svg" + reference{"crr", of.namespace, request.Name}.query("version", request.ResourceVersion),
 				Alt: "When the instances of the containers ran during the request " + request.Name + ". The table of moments has the same times.",
 			})
 		}
@@ -84,7 +84,7 @@ func (s *server) whyTable(of reference, containers []why.Container) Section {
 		}
 		table.Rows = append(table.Rows, Row{Key: c.Name, Cells: []Cell{
 			text(c.Name), {Text: c.State, Mark: mark}, text(strconv.Itoa(int(c.Restarts))), text(string(c.Cause)), text(explained), text(strings.Join(c.Probes, "; ")),
-			{Text: "Log of " + c.Name + " across restarts", Href: "/log" + of.query("container", c.Name)},
+			{Text: "Log of " + c.Name + " across restarts", Href: "log" + of.query("container", c.Name)},
 		}})
 	}
 	return table

@@ -77,7 +77,7 @@ func (s *server) restart(ctx context.Context, of reference) (page, error) {
 		if found.Status.CompletionTime == nil {
 			view.Head.Actions = s.actions(of, pauseOr(found.Spec.Paused), "abort")
 		}
-		view.Head.Links = []Link{{Text: "Timeline as a picture", Href: "/timeline.svg" + of.query()}}
+		view.Head.Links = []Link{{Text: "Timeline as a picture", Href: "timeline.svg" + of.query()}}
 		pods, err := objects[*corev1.Pod](c[1])
 		if err != nil {
 			view.Head.Notes = append(view.Head.Notes, "Pods cannot be read: "+err.Error())

@@ -156,7 +156,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	s.write(w, http.StatusOK, document{Page: p.name, Stream: "/stream" + r.URL.RequestURI(), View: view})
+	s.write(w, http.StatusOK, document{Page: p.name, Stream: "stream" + r.URL.RequestURI(), View: view})
 }
 
 // fail writes an error as a page.

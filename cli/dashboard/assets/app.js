@@ -23,7 +23,7 @@
     return e;
   }
   // local reports whether a link leads to a page of the dashboard.
-  const local = (href) => href.startsWith('/') && !href.startsWith('//');
+  const local = (href) => new URL(href, location.href).origin === location.origin;
   function anchor(link) {
     const a = element('a', link.text);
     if (local(link.href)) a.setAttribute('href', link.href);
