@@ -159,6 +159,25 @@ func TestInABrowserHostileTextIsText(t *testing.T) {
 	}
 }
 
+// A browser has six connections to a server: a page that is not visible keeps none, and comes back with what has changed meanwhile.
+func TestInABrowserHiddenPagesHaveNoConnection(t *testing.T) {
+	t.Parallel()
+	s, p := open(t, nil, shop(2)...), browser.Open(t)
+	p.Go(s.address)
+	p.Await("location.search === '' && document.body && document.body.dataset.live")
+	p.Go(s.base + restarting)
+	p.Await("document.body && document.body.dataset.live && document.getElementById('pods')")
+	s.awaitWatch(t, "*v1.PodList")
+	const hide = "window.close0 = EventSource.prototype.close; EventSource.prototype.close = function () { window.ended = true; close0.call(this); };" +
+		"Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); window.ended"
+	if p.Eval(hide) != true {
+		t.Error("the page that is not visible is connected")
+	}
+	s.setRestarts(t, "web-0001", 77)
+	p.Eval("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+	p.Await("document.querySelector('[data-key=\"shop/web-0001\"]').children[4].textContent === '77'")
+}
+
 // restarted has a container that was restarted 36 s before noon.
 func restarted(status *corev1.PodStatus) {
 	before := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second)) }
