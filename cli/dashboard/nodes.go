@@ -39,10 +39,15 @@ func (s *server) nodesView(_ context.Context, of []*collection) (*View, error) {
 	if err != nil {
 		view.Head.Notes = append(view.Head.Notes, "Pods of refit-daemon cannot be read: "+err.Error())
 	}
-	ready := 0
 	for _, pod := range pods {
-		all[pod.Spec.NodeName] = node{daemon: pod}
-		if kubelet.Ready(pod) {
+		other := all[pod.Spec.NodeName].daemon // during an update of refit-daemon
+		if pod.Spec.NodeName != "" && (other == nil || !kubelet.Ready(other)) {
+			all[pod.Spec.NodeName] = node{daemon: pod}
+		}
+	}
+	ready := 0
+	for _, one := range all {
+		if kubelet.Ready(one.daemon) {
 			ready++
 		}
 	}

@@ -54,6 +54,21 @@ func TestPages(t *testing.T) {
 	contains(t, s.get(t, "/sidecarset?name=mesh"), "sidecarset/mesh", "3 of 7 pods are updated.", ">Pause</a>", ">Undo</a>")
 }
 
+// While refit-daemon is updated, a node has two pods of it, and another pod has no node yet.
+func TestNodesDuringAnUpdateOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	var pods []client.Object
+	for _, name := range []string{"old", "new", "pending"} {
+		one := pod(name)
+		one.Namespace, one.Labels = "refit-system", map[string]string{"app.kubernetes.io/name": "refit-daemon"}
+		if name == "pending" {
+			one.Spec.NodeName, one.Status = "", corev1.PodStatus{}
+		}
+		pods = append(pods, one)
+	}
+	contains(t, open(t, nil, pods...).get(t, "/nodes"), "refit-daemon is ready on 1 of 1 node;")
+}
+
 // Text of others stays text, in the page and in the changes that the script applies.
 func TestHostileTextIsText(t *testing.T) {
 	t.Parallel()
