@@ -33,7 +33,7 @@ func (s *server) actions(of reference, names ...string) []Link {
 	}
 	links := make([]Link, 0, len(names))
 	for _, name := range names {
-		links = append(links, Link{Text: actions[name].name, Href: "/act" + of.query("do", name)})
+		links = append(links, Link{Text: actions[name].name, Href: "act" + of.query("do", name)})
 	}
 	return links
 }

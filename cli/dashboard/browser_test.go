@@ -56,7 +56,7 @@ func TestInABrowserRowsArePatched(t *testing.T) {
 	s, p := open(t, nil, shop(1000)...), browser.Open(t)
 	p.Go(s.address)
 	p.Await("location.search === '' && document.body && document.body.dataset.live")
-	p.Eval("document.querySelector('a[href^=\"/rollout\"]').click()")
+	p.Eval("document.querySelector('a[href^=\"rollout\"]').click()")
 	p.Await("document.body && document.body.dataset.live && document.querySelectorAll('#pods tr').length === 1000")
 	s.awaitWatch(t, "*v1.PodList")
 	p.Eval("window.row = document.querySelector('[data-key=\"shop/web-0500\"]'); window.others = 0;" +
@@ -87,7 +87,7 @@ func TestInABrowserByKeyboard(t *testing.T) {
 	s, p := open(t, nil, shop(3)...), browser.Open(t)
 	p.Go(s.address)
 	p.Await("document.body && document.body.dataset.live")
-	p.Go(s.server.URL + restarting)
+	p.Go(s.base + restarting)
 	p.Await("document.body && document.body.dataset.live && document.getElementById('pods')")
 	p.Press("Tab")
 	if first := p.Eval("document.activeElement.className + getComputedStyle(document.activeElement).outlineStyle"); first != "skipsolid" {
@@ -110,7 +110,7 @@ func TestInABrowserByKeyboard(t *testing.T) {
 	if !paused(t, s) {
 		t.Error("the rollout is not paused")
 	}
-	p.Go(s.server.URL + restarting)
+	p.Go(s.base + restarting)
 	p.Await("document.body && document.body.dataset.live && document.querySelector('#actions a').textContent === 'Resume'")
 	const accessible = "document.querySelectorAll('h1').length === 1 && document.querySelectorAll('h2').length === document.querySelectorAll('section').length" +
 		" && [...document.querySelectorAll('table')].every((t) => t.querySelector('thead th[scope=col]') && [...t.tBodies[0].rows].every((r) => r.cells[0].scope === 'row'))" +
@@ -133,7 +133,7 @@ func TestInABrowserHostileTextIsText(t *testing.T) {
 	s, p := open(t, nil, shop(2)...), browser.Open(t)
 	p.Go(s.address)
 	p.Await("document.body && document.body.dataset.live")
-	p.Go(s.server.URL + restarting)
+	p.Go(s.base + restarting)
 	p.Await("document.body && document.body.dataset.live && document.getElementById('pods')")
 	s.awaitWatch(t, "*v1beta1.ContainerRecreateRequestList")
 	s.awaitWatch(t, "*v1beta1.ContainerRecreateRequestList") // of the page of one rollout
@@ -148,7 +148,7 @@ func TestInABrowserHostileTextIsText(t *testing.T) {
 		}
 	}
 	p.Await(fmt.Sprintf("document.querySelector('#pods tr').textContent.includes(%q)", hostile))
-	p.Go(s.server.URL + "/pod?name=web-0000")
+	p.Go(s.base + "/pod?name=web-0000")
 	p.Await(fmt.Sprintf("document.body && document.body.dataset.live && document.getElementById('requests').textContent.includes(%q)", hostile))
 	if images := p.Eval("document.querySelectorAll('img[src=x], td script, main script').length"); images != 0.0 {
 		t.Errorf("%v elements from text", images)
@@ -157,6 +157,25 @@ func TestInABrowserHostileTextIsText(t *testing.T) {
 	if hacked := p.Eval("window.hacked"); hacked != nil {
 		t.Errorf("a script has run: %v", hacked)
 	}
+}
+
+// A browser has six connections to a server: a page that is not visible keeps none, and comes back with what has changed meanwhile.
+func TestInABrowserHiddenPagesHaveNoConnection(t *testing.T) {
+	t.Parallel()
+	s, p := open(t, nil, shop(2)...), browser.Open(t)
+	p.Go(s.address)
+	p.Await("location.search === '' && document.body && document.body.dataset.live")
+	p.Go(s.base + restarting)
+	p.Await("document.body && document.body.dataset.live && document.getElementById('pods')")
+	s.awaitWatch(t, "*v1.PodList")
+	const hide = "window.close0 = EventSource.prototype.close; EventSource.prototype.close = function () { window.ended = true; close0.call(this); };" +
+		"Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); window.ended"
+	if p.Eval(hide) != true {
+		t.Error("the page that is not visible is connected")
+	}
+	s.setRestarts(t, "web-0001", 77)
+	p.Eval("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+	p.Await("document.querySelector('[data-key=\"shop/web-0001\"]').children[4].textContent === '77'")
 }
 
 // restarted has a container that was restarted 36 s before noon.
@@ -207,11 +226,11 @@ func TestInABrowserScreenshots(t *testing.T) {
 	p.Go(s.address)
 	p.Await("document.body && document.body.dataset.live")
 	s.picture(t, p, "dashboard-now.png", 620)
-	p.Go(s.server.URL + restarting)
+	p.Go(s.base + restarting)
 	p.Await("document.body && document.body.dataset.live && document.getElementById('pods')")
 	s.picture(t, p, "dashboard-rollout.png", 760)
 	p.Dark(true)
-	p.Go(s.server.URL + "/pod?name=web-0000")
+	p.Go(s.base + "/pod?name=web-0000")
 	p.Await("document.body && document.body.dataset.live && document.getElementById('moments') && [...document.images].every((i) => i.complete && i.naturalWidth > 100)")
 	s.picture(t, p, "dashboard-pod.png", 860)
 	if got := s.get(t, "/"); got.code != http.StatusOK {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // linger is how long a watch continues after the last page that used it, so that the next page need not list again.
 const linger = 30 * time.Second
 
-// patience is how long a page waits for the first list of a watch.
+// patience is how long a page waits for the first lists of its watches.
 const patience = 5 * time.Second
 
 // kind is what is watched.
@@ -83,6 +84,7 @@ type listing struct{}
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (w *watches) start(of kind) *collection {
+	c := &collection{failed: make(chan struct{}), waiting: map[chan<- struct{}]bool{}}
 	with := func(o *metav1.ListOptions) []client.ListOption {
 		return append(append([]client.ListOption{}, of.options...), &client.ListOptions{Raw: o, Limit: o.Limit, Continue: o.Continue})
 	}
@@ -93,10 +95,14 @@ func (w *watches) start(of kind) *collection {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return w.api.Watch(ctx, of.list(), with(&o)...)
+			stream, err := w.api.Watch(ctx, of.list(), with(&o)...)
+			if err == nil {
+				c.recovered()
+			}
+			return stream, err
 		},
 	}, listing{})
-	c := &collection{informer: cache.NewSharedInformer(source, of.object, 0), failed: make(chan struct{}), waiting: map[chan<- struct{}]bool{}}
+	c.informer = cache.NewSharedInformer(source, of.object, 0)
 	// Neither fails before the informer has been started.
 	_ = c.informer.SetTransform(trim)
 	_ = c.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { c.fail(err) })
@@ -144,6 +150,16 @@ func (c *collection) changed() {
 	c.signal()
 }
 
+// recovered forgets why the objects could not be read. There may be none, and so no change.
+func (c *collection) recovered() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.err != nil {
+		c.err = nil
+		c.signal()
+	}
+}
+
 // signal tells every page that something has changed. The lock is held.
 func (c *collection) signal() {
 	for waiting := range c.waiting {
@@ -167,10 +183,8 @@ func (c *collection) fail(err error) {
 	c.signal()
 }
 
-// ready waits until the objects have been listed, or cannot be.
+// ready waits until the objects have been listed, or cannot be, or ctx ends.
 func (c *collection) ready(ctx context.Context) {
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for !c.informer.HasSynced() {
@@ -179,8 +193,6 @@ func (c *collection) ready(ctx context.Context) {
 			return
 		case <-c.failed:
 			return
-		case <-limit.C:
-			return
 		case <-again.C:
 		}
 	}
@@ -188,12 +200,6 @@ func (c *collection) ready(ctx context.Context) {
 
 // objects returns the objects, in no order, and why there may be others.
 func objects[T client.Object](c *collection) ([]T, error) {
-	c.mutex.Lock()
-	err := c.err
-	c.mutex.Unlock()
-	if meta.IsNoMatchError(err) {
-		err = nil // the cluster does not have the kind
-	}
 	items := c.informer.GetStore().List()
 	all := make([]T, 0, len(items))
 	for _, item := range items {
@@ -201,5 +207,30 @@ func objects[T client.Object](c *collection) ([]T, error) {
 			all = append(all, object)
 		}
 	}
-	return all, err
+	return all, c.problem()
+}
+
+var errNotListed = errors.New("the API server has not answered yet")
+
+// problem returns why there may be other objects.
+func (c *collection) problem() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch {
+	case meta.IsNoMatchError(c.err):
+		return nil // the cluster does not have the kind
+	case c.err == nil && !c.informer.HasSynced():
+		return errNotListed
+	}
+	return c.err
+}
+
+// orUnread returns what an empty table says, if the objects in it could be read.
+func orUnread(empty string, of ...*collection) string {
+	for _, c := range of {
+		if c.problem() != nil {
+			return unread
+		}
+	}
+	return empty
 }

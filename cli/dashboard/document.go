@@ -52,13 +52,17 @@ func (s *server) write(w http.ResponseWriter, code int, d document) {
 	_, _ = w.Write(out.Bytes())
 }
 
+// contentTypes of the files of the pages: those of the system may be others, and browsers then refuse a script.
+var contentTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
 // asset writes a script or a style sheet.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := path.Base(r.PathValue("name"))
 	content, err := assets.ReadFile("assets/" + name)
-	if err != nil || path.Ext(name) == ".tmpl" {
+	if err != nil || contentTypes[path.Ext(name)] == "" {
 		http.NotFound(w, r)
 		return
 	}
+	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }

@@ -32,6 +32,7 @@ type site struct {
 	api     client.WithWatch
 	server  *httptest.Server
 	address string // with the token
+	base    string // of the pages
 	cookie  *http.Cookie
 	watched chan string // kinds of lists whose watch has begun
 }
@@ -127,10 +128,11 @@ func open(t *testing.T, change func(*Config), objects ...client.Object) *site {
 	handler, address, end := newHandler(config, s.server.Listener.Addr().String())
 	s.server.Config.Handler, s.address = handler, address
 	s.server.Start()
+	s.base = s.server.URL
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close(); end() })
 	response := s.send(t, http.MethodGet, strings.TrimPrefix(address, s.server.URL), "", nil)
 	for _, cookie := range response.cookies {
-		s.cookie = cookie
+		s.cookie, s.base = cookie, s.server.URL+strings.TrimSuffix(cookie.Path, "/")
 	}
 	if s.cookie == nil {
 		t.Fatalf("no cookie: %d %s", response.code, response.body)
@@ -148,7 +150,7 @@ type answer struct {
 // send sends a request with the cookie, if there is one.
 func (s *site) send(t *testing.T, method, path, body string, change func(*http.Request)) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

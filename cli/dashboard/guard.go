@@ -15,20 +15,24 @@ const maxForm = 16 << 10
 
 // guard lets only the user's browser in. A page of another site can neither read answers nor send actions: the Host header has to be
 // the address of the server (DNS rebinding), the cookie is not sent with requests of other sites, and Origin has to be the server's own.
+// Browsers send a cookie to every port of a host, and programs of other users may listen on some. So the pages and the cookie have a path
+// that nobody else knows: the browser sends the cookie to no other path.
 type guard struct {
 	hosts []string // host:port
 	// token is in the URL that is printed; session is in the cookie.
 	token, session string
 	cookie         string
-	readOnly       bool
-	next           http.Handler
+	// base is the path of the pages, with a slash at its end.
+	base     string
+	readOnly bool
+	next     http.Handler
 }
 
 func newGuard(port string, readOnly bool, next http.Handler) *guard {
-	// Cookies are shared by all ports of a host, so the name has the port.
+	// The port in the name keeps several dashboards apart.
 	return &guard{
 		hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, token: rand.Text(), session: rand.Text(), cookie: "refit-dashboard-" + port,
-		readOnly: readOnly, next: next,
+		base: "/" + rand.Text() + "/", readOnly: readOnly, next: next,
 	}
 }
 
@@ -49,21 +53,23 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.enter(w)
 	case !g.known(r):
 		http.Error(w, "open the address that kubectl refit dashboard has printed, with its token", http.StatusUnauthorized)
+	case fromOthers(r):
+		http.Error(w, "the request comes from a page of another server", http.StatusForbidden)
 	case r.Method == http.MethodPost && r.Header.Get("Origin") != "http://"+r.Host:
 		http.Error(w, "wrong Origin header", http.StatusForbidden)
 	case r.Method == http.MethodPost && g.readOnly:
 		http.Error(w, "the dashboard was started with --read-only", http.StatusForbidden)
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		g.next.ServeHTTP(w, r)
+		http.StripPrefix(strings.TrimSuffix(g.base, "/"), g.next).ServeHTTP(w, r)
 	}
 }
 
 // enter sets the cookie. The browser continues by itself, because it would not send a strict cookie after a redirect from a link of another site.
 func (g *guard) enter(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // the address is http, where browsers drop secure cookies
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: g.base, HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // the address is http, where browsers drop secure cookies
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Refit</title><p><a href="/">Continue</a>`))
+	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=` + g.base + `"><title>Refit</title><p><a href="` + g.base + `">Continue</a>`))
 }
 
 func (g *guard) ownHost(host string) bool {
@@ -73,6 +79,13 @@ func (g *guard) ownHost(host string) bool {
 		}
 	}
 	return false
+}
+
+// fromOthers reports whether the browser says that a page of another origin made the request. Another port of a host is the same site, where
+// SameSite has no effect.
+func fromOthers(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
 }
 
 // known reports whether the request has the cookie.

@@ -36,6 +36,9 @@ func TestOthersAreRefused(t *testing.T) {
 		"form of an opaque origin":  {http.MethodPost, "/act", func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
 		"form without an origin":    {http.MethodPost, "/act", func(r *http.Request) { r.Header.Del("Origin") }, http.StatusForbidden},
 		"form of another port":      {http.MethodPost, "/act", func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") }, http.StatusForbidden},
+		"script of another port":    {http.MethodGet, "/", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
+		"own script":                {http.MethodGet, "/", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }, http.StatusOK},
+		"outside of the path":       {http.MethodGet, "/", func(r *http.Request) { r.URL.Path = "/nodes" }, http.StatusNotFound},
 		"action by a link":          {http.MethodGet, "/act?" + pausing, nil, http.StatusOK},
 		"another method":            {http.MethodPut, "/act", nil, http.StatusMethodNotAllowed},
 		"template":                  {http.MethodGet, "/assets/page.html.tmpl", nil, http.StatusNotFound},
@@ -59,6 +62,10 @@ func (s *site) port() string { return s.server.URL[strings.LastIndex(s.server.UR
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
+	const secret = 26 // characters of rand.Text
+	if len(s.cookie.Path) != secret+2 {
+		t.Errorf("a program at another port of the host gets the cookie: its path is %q", s.cookie.Path)
+	}
 	if s.cookie.SameSite != http.SameSiteStrictMode || !s.cookie.HttpOnly || strings.Contains(s.address, s.cookie.Value) {
 		t.Errorf("%+v", s.cookie)
 	}
@@ -92,7 +99,7 @@ func TestReadOnlyIsEnforcedByTheServer(t *testing.T) {
 	if got := s.get(t, "/act?"+pausing); got.code != http.StatusNotFound {
 		t.Errorf("%d %s", got.code, got.body)
 	}
-	if got := s.get(t, "/rollout?kind=restartrollout&name=web-x"); got.code != http.StatusOK || strings.Contains(got.body, "/act") {
+	if got := s.get(t, "/rollout?kind=restartrollout&name=web-x"); got.code != http.StatusOK || strings.Contains(got.body, "act?") {
 		t.Errorf("%d %s", got.code, got.body)
 	}
 	if paused(t, s) {

@@ -39,10 +39,15 @@ func (s *server) nodesView(_ context.Context, of []*collection) (*View, error) {
 	if err != nil {
 		view.Head.Notes = append(view.Head.Notes, "Pods of refit-daemon cannot be read: "+err.Error())
 	}
-	ready := 0
 	for _, pod := range pods {
-		all[pod.Spec.NodeName] = node{daemon: pod}
-		if kubelet.Ready(pod) {
+		other := all[pod.Spec.NodeName].daemon // during an update of refit-daemon
+		if pod.Spec.NodeName != "" && (other == nil || !kubelet.Ready(other)) {
+			all[pod.Spec.NodeName] = node{daemon: pod}
+		}
+	}
+	ready := 0
+	for _, one := range all {
+		if kubelet.Ready(one.daemon) {
 			ready++
 		}
 	}
@@ -58,19 +63,26 @@ func (s *server) nodesView(_ context.Context, of []*collection) (*View, error) {
 		pulling += int(one.Status.Pulling)
 	}
 	view.Head.Summary = fmt.Sprintf("refit-daemon is ready on %d of %s; %s in progress.", ready, wording.Count(len(all), "node", "nodes"), wording.Count(pulling, "pull", "pulls"))
-	table := Section{ID: "nodes", Title: "Daemons and pulls", Empty: "There is no refit-daemon in namespace " + s.System + ".", Columns: []string{"Node", "Daemon", "Pulling", "Waiting", "Pulled", "Failed", "Images"}}
+	known := of[0].problem() == nil
+	if !known {
+		view.Head.Summary = "It is not known on which nodes refit-daemon is ready."
+	}
+	table := Section{ID: "nodes", Title: "Daemons and pulls", Empty: orUnread("There is no refit-daemon in namespace "+s.System+".", of...), Columns: []string{"Node", "Daemon", "Pulling", "Waiting", "Pulled", "Failed", "Images"}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		table.Rows = append(table.Rows, Row{Key: name, Cells: append([]Cell{text(name)}, all[name].cells()...)})
+		table.Rows = append(table.Rows, Row{Key: name, Cells: append([]Cell{text(name)}, all[name].cells(known)...)})
 	}
 	view.Sections = []Section{table}
 	return view, nil
 }
 
-func (n node) cells() []Cell {
+// cells returns the row of a node. known is false if the pods of refit-daemon cannot be read.
+func (n node) cells(known bool) []Cell {
 	daemon := Cell{Text: "none", Mark: MarkBad}
 	switch {
 	case n.daemon != nil && kubelet.Ready(n.daemon):
 		daemon = Cell{Text: "ready", Mark: MarkGood}
+	case !known && n.daemon == nil:
+		daemon = text("not known")
 	case n.daemon != nil:
 		daemon = Cell{Text: "not ready", Mark: MarkBad}
 	}
@@ -117,8 +129,10 @@ func (s *server) sidecarSets() page {
 		view.Head.Summary = "There are " + wording.Count(len(sets), "SidecarSet", "SidecarSets") + "."
 		if len(sets) == 1 {
 			view.Head.Summary = "There is 1 SidecarSet."
+		} else if len(sets) == 0 && err != nil {
+			view.Head.Summary = "It is not known which SidecarSets there are."
 		}
-		table := Section{ID: "sidecarsets", Title: "Rollouts of SidecarSets", Empty: "There are no SidecarSets.", Columns: []string{"Name", "Pods", "Updated", "Ready", "Updating", "Failed", "State", "Detail"}}
+		table := Section{ID: "sidecarsets", Title: "Rollouts of SidecarSets", Empty: orUnread("There are no SidecarSets.", c[0]), Columns: []string{"Name", "Pods", "Updated", "Ready", "Updating", "Failed", "State", "Detail"}}
 		for _, set := range sets {
 			state, detail := sidecarsetcli.State(set)
 			of := &set.Status
@@ -158,7 +172,7 @@ func (s *server) sidecarSet(of reference) page {
 		table := Section{ID: "revisions", Title: "Revisions", Empty: "There are no revisions in namespace " + s.System + ".", Columns: []string{"Revision", "Name", "Present", "Images", "Custom version", "Created"}}
 		revisions, err := sidecarsetcli.Config{API: s.API, System: s.System, Now: s.Now}.Revisions(ctx, set)
 		if err != nil {
-			view.Head.Notes = append(view.Head.Notes, "Revisions cannot be read: "+err.Error())
+			view.Head.Notes, table.Empty = append(view.Head.Notes, "Revisions cannot be read: "+err.Error()), unread
 		}
 		for _, r := range slices.Backward(revisions) {
 			present := ""

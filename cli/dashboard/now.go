@@ -61,10 +61,13 @@ func (s *server) nowView(_ context.Context, of []*collection) (*View, error) {
 	single := slices.DeleteFunc(requests, func(l status.Line) bool { return metav1.GetControllerOf(l.Object) != nil })
 	rollouts := slices.Concat(restarts, policies, sidecarSetLines(view, of[2]))
 	view.Sections = []Section{
-		s.section(&view.Head, "rollouts", "Rollouts", rollouts), s.section(&view.Head, "requests", "Requests for one pod", single), s.section(&view.Head, "pulls", "Image pulls", pulls),
+		s.section(&view.Head, "rollouts", "Rollouts", rollouts, of[:3]...), s.section(&view.Head, "requests", "Requests for one pod", single, of[3]), s.section(&view.Head, "pulls", "Image pulls", pulls, of[4]),
 	}
 	view.Head.Summary = fmt.Sprintf("In progress: %s, %s, %s.", wording.Count(underWay(rollouts), "rollout", "rollouts"),
 		wording.Count(underWay(single), "request", "requests"), wording.Count(underWay(pulls), "image pull", "image pulls"))
+	if orUnread("", of...) != "" {
+		view.Head.Summary += " There may be more, because not everything can be read."
+	}
 	return view, nil
 }
 
@@ -113,7 +116,7 @@ func sidecarSetLines(view *View, of *collection) (rollouts []status.Line) {
 const sidecarSetDone = "Completed"
 
 // section returns a table of what is in progress or has ended in the last hour, the newest first.
-func (s *server) section(head *Head, id, title string, shown []status.Line) Section {
+func (s *server) section(head *Head, id, title string, shown []status.Line, of ...*collection) Section {
 	shown = slices.DeleteFunc(shown, func(l status.Line) bool { return !l.Ended.IsZero() && s.Now().Sub(l.Ended) > recent })
 	slices.SortFunc(shown, func(a, b status.Line) int {
 		return cmp.Or(cmp.Compare(btoi(!a.Ended.IsZero()), btoi(!b.Ended.IsZero())), b.Object.GetCreationTimestamp().Compare(a.Object.GetCreationTimestamp().Time),
@@ -123,7 +126,7 @@ func (s *server) section(head *Head, id, title string, shown []status.Line) Sect
 		shown = shown[:maxRows]
 		head.Notes = append(head.Notes, fmt.Sprintf("%s: %d more are not shown.", title, more))
 	}
-	table := Section{ID: id, Title: title, Empty: "Nothing in progress, and nothing that ended in the last hour.", Columns: []string{"Name", "Target", "State", "Done", "Requested by", "Created", "Detail"}}
+	table := Section{ID: id, Title: title, Empty: orUnread("Nothing in progress, and nothing that ended in the last hour.", of...), Columns: []string{"Name", "Target", "State", "Done", "Requested by", "Created", "Detail"}}
 	if s.Namespace == "" {
 		table.Columns = append([]string{"Namespace"}, table.Columns...)
 	}

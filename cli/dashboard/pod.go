@@ -5,13 +5,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -30,21 +33,21 @@ const pictures = 3
 func (s *server) pod(of reference) page {
 	of.kind = "pod"
 	kinds := []kind{named(of, &corev1.Pod{}, func() client.ObjectList { return &corev1.PodList{} }), s.requestKind()}
-	return page{name: "pod", kinds: kinds, view: func(ctx context.Context, c []*collection) (*View, error) {
+	const pause = 2 * time.Second // it lists requests and Events
+	return page{name: "pod", kinds: kinds, pause: pause, view: func(ctx context.Context, c []*collection) (*View, error) {
 		pod, err := one[*corev1.Pod](c[0], of)
 		if err != nil {
 			return nil, err
 		}
-		var out bytes.Buffer
-		config := why.Config{API: s.API, Logs: s.Previous, Namespace: of.namespace, Format: "json"}
-		if err := why.Run(ctx, config, &out, of.name); err != nil {
+		containers, err := s.why(ctx, of)
+		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
-		var containers []why.Container
-		if err := json.Unmarshal(out.Bytes(), &containers); err != nil {
-			return nil, fmt.Errorf("read why the containers were restarted: %w", err)
-		}
 		view := &View{Head: Head{Title: of.String(), Facts: []Fact{{"Namespace", of.namespace}, {"Node", pod.Spec.NodeName}, {"Phase", string(pod.Status.Phase)}}}}
+		if err != nil {
+			view.Head.Notes = append(view.Head.Notes, "Why its containers were restarted cannot be read: "+err.Error())
+			containers = unexplained(pod)
+		}
 		restarts := 0
 		for _, container := range containers {
 			restarts += int(container.Restarts)
@@ -62,13 +65,35 @@ func (s *server) pod(of reference) page {
 		})
 		for _, request := range requests[:min(len(requests), pictures)] {
 			view.Head.Pictures = append(view.Head.Pictures, Picture{
-				Src: "/timeline.svg" + reference{"crr", of.namespace, request.Name}.query("version", request.ResourceVersion),
+				Src: "timeline.svg" + reference{"crr", of.namespace, request.Name}.query("version", request.ResourceVersion),
 				Alt: "When the instances of the containers ran during the request " + request.Name + ". The table of moments has the same times.",
 			})
 		}
-		view.Sections = []Section{s.whyTable(of, containers), requestTable(requests), s.moments(ctx, of, requests)}
+		view.Sections = []Section{s.whyTable(of, containers), requestTable(requests, c[1]), s.moments(ctx, of, requests, c[1])}
 		return view, nil
 	}}
+}
+
+// why returns why the containers of a pod were restarted last.
+func (s *server) why(ctx context.Context, of reference) (containers []why.Container, err error) {
+	var out bytes.Buffer
+	config := why.Config{API: s.API, Logs: s.Previous, Namespace: of.namespace, Format: "json"}
+	if err := why.Run(ctx, config, &out, of.name); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &containers); err != nil {
+		return nil, fmt.Errorf("read why the containers were restarted: %w", err)
+	}
+	return containers, nil
+}
+
+// unexplained returns the containers of a pod with the state that the pod itself has.
+func unexplained(pod *corev1.Pod) []why.Container {
+	containers := why.Explain(pod, nil, nil)
+	for i := range containers {
+		containers[i].Cause, containers[i].Message = why.CauseUnknown, "not known"
+	}
+	return containers
 }
 
 func (s *server) whyTable(of reference, containers []why.Container) Section {
@@ -84,14 +109,14 @@ func (s *server) whyTable(of reference, containers []why.Container) Section {
 		}
 		table.Rows = append(table.Rows, Row{Key: c.Name, Cells: []Cell{
 			text(c.Name), {Text: c.State, Mark: mark}, text(strconv.Itoa(int(c.Restarts))), text(string(c.Cause)), text(explained), text(strings.Join(c.Probes, "; ")),
-			{Text: "Log of " + c.Name + " across restarts", Href: "/log" + of.query("container", c.Name)},
+			{Text: "Log of " + c.Name + " across restarts", Href: "log" + of.query("container", c.Name)},
 		}})
 	}
 	return table
 }
 
-func requestTable(requests []*v1beta1.ContainerRecreateRequest) Section {
-	table := Section{ID: "requests", Title: "Requests", Empty: "There are no requests for this pod.", Columns: []string{"Request", "State", "Done", "Requested by", "Created", "Detail"}}
+func requestTable(requests []*v1beta1.ContainerRecreateRequest, from *collection) Section {
+	table := Section{ID: "requests", Title: "Requests", Empty: orUnread("There are no requests for this pod.", from), Columns: []string{"Request", "State", "Done", "Requested by", "Created", "Detail"}}
 	for _, request := range requests {
 		l := status.Describe(request)
 		table.Rows = append(table.Rows, Row{Key: l.Name, Cells: []Cell{
@@ -102,8 +127,8 @@ func requestTable(requests []*v1beta1.ContainerRecreateRequest) Section {
 }
 
 // moments has the times of the pictures.
-func (s *server) moments(ctx context.Context, of reference, requests []*v1beta1.ContainerRecreateRequest) Section {
-	table := Section{ID: "moments", Title: "When the parts of its last restarts happened", Empty: "There are no requests for this pod.", Columns: []string{"Time", "Request", "Container", "What", "Recorded by"}}
+func (s *server) moments(ctx context.Context, of reference, requests []*v1beta1.ContainerRecreateRequest, from *collection) Section {
+	table := Section{ID: "moments", Title: "When the parts of its last restarts happened", Empty: orUnread("There are no requests for this pod.", from), Columns: []string{"Time", "Request", "Container", "What", "Recorded by"}}
 	for _, request := range requests[:min(len(requests), pictures)] {
 		var out bytes.Buffer
 		var all []timeline.Moment
@@ -161,14 +186,19 @@ func (s *server) log(w http.ResponseWriter, r *http.Request) {
 	const lines, most = 1000, 4 << 20
 	var out bytes.Buffer
 	config := logs.Config{API: s.API, Open: s.Logs, Namespace: of.namespace, Container: r.URL.Query().Get("container"), Tail: lines}
-	if err := logs.Run(r.Context(), config, &limited{&out, most}, of.name); err != nil {
+	switch err := logs.Run(r.Context(), config, &limited{&out, most}, of.name); {
+	case errors.Is(err, errFull):
+		fmt.Fprintf(&out, "\nOnly the first %d MiB are shown, and nothing that follows. kubectl refit logs shows all.\n", most>>20)
+	case err != nil:
 		fmt.Fprintf(&out, "\nThe log cannot be read: %s\n", console.Message(err))
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write(out.Bytes())
 }
 
-// limited drops what is written after a number of bytes.
+var errFull = errors.New("the log is too long")
+
+// limited takes a number of bytes, and then refuses more.
 type limited struct {
 	to   *bytes.Buffer
 	left int
@@ -178,5 +208,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	n := min(len(p), l.left)
 	l.left -= n
 	l.to.Write(p[:n])
-	return len(p), nil
+	if n < len(p) {
+		return n, errFull
+	}
+	return n, nil
 }

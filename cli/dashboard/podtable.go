@@ -8,9 +8,9 @@ import (
 	"github.com/refit-project/refit/rollout/cli/policy"
 )
 
-// podTable returns the table of the pods of a rollout.
-func podTable(states []policy.PodState) Section {
-	table := Section{ID: "pods", Title: "Pods", Empty: "It has no pods.", Columns: []string{"Pod", "Node", "State", "Ready", "Restarts", "Detail"}}
+// podTable returns the table of the pods of a rollout, which come from watches.
+func podTable(states []policy.PodState, of *collection) Section {
+	table := Section{ID: "pods", Title: "Pods", Empty: orUnread("It has no pods.", of), Columns: []string{"Pod", "Node", "State", "Ready", "Restarts", "Detail"}}
 	for _, one := range states {
 		ready, restarts := "no", int32(0)
 		if kubelet.Ready(one.Pod) {
@@ -34,7 +34,7 @@ func podMark(state string) Mark {
 		return MarkGood
 	case strings.HasPrefix(lower, "failed"), strings.HasPrefix(lower, "blocked"), lower == "not in place":
 		return MarkBad
-	case lower == "waiting" || lower == "next" || lower == "left as it is" || lower == "not restarted":
+	case lower == "waiting" || lower == "next" || lower == "left as it is" || lower == "not restarted" || lower == "not known":
 		return ""
 	}
 	return MarkBusy

@@ -54,16 +54,16 @@ func (r reference) query(more ...string) string {
 	return "?" + values.Encode()
 }
 
-// link returns the page of an object that status shows as KIND/NAME; empty if it has none.
+// link returns the page of an object that status shows as KIND/NAME, relative to the others; empty if it has none.
 func link(name, namespace string) string {
 	kind, name, _ := strings.Cut(name, "/")
 	switch kind {
 	case kindRestart, kindPolicy:
-		return "/rollout" + reference{kind, namespace, name}.query()
+		return "rollout" + reference{kind, namespace, name}.query()
 	case kindSidecarSet:
-		return "/sidecarset" + reference{kind: kind, name: name}.query()
+		return "sidecarset" + reference{kind: kind, name: name}.query()
 	case "pod":
-		return "/pod" + reference{"", namespace, name}.query()
+		return "pod" + reference{"", namespace, name}.query()
 	}
 	return ""
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -57,12 +59,14 @@ func (s *server) restart(ctx context.Context, of reference) (page, error) {
 		return page{}, err
 	}
 	selector, uid, err := s.target(ctx, &object)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return s.restartWithoutPods(of, err), nil
+	}
 	if err != nil {
 		return page{}, err
 	}
 	kinds := []kind{
-		named(of, &v1alpha1.RestartRollout{}, func() client.ObjectList { return &v1alpha1.RestartRolloutList{} }),
-		podKind(of.namespace, selector),
+		restartNamed(of), podKind(of.namespace, selector),
 		{
 			key: "requests of " + string(object.UID), object: &v1beta1.ContainerRecreateRequest{}, list: func() client.ObjectList { return &v1beta1.ContainerRecreateRequestList{} },
 			options: []client.ListOption{client.InNamespace(of.namespace), client.MatchingLabels{v1alpha1.LabelRestartRollout: string(object.UID)}},
@@ -73,11 +77,7 @@ func (s *server) restart(ctx context.Context, of reference) (page, error) {
 		if err != nil {
 			return nil, err
 		}
-		view := s.head(of, found)
-		if found.Status.CompletionTime == nil {
-			view.Head.Actions = s.actions(of, pauseOr(found.Spec.Paused), "abort")
-		}
-		view.Head.Links = []Link{{Text: "Timeline as a picture", Href: "/timeline.svg" + of.query()}}
+		view := s.restartHead(of, found)
 		pods, err := objects[*corev1.Pod](c[1])
 		if err != nil {
 			view.Head.Notes = append(view.Head.Notes, "Pods cannot be read: "+err.Error())
@@ -85,13 +85,44 @@ func (s *server) restart(ctx context.Context, of reference) (page, error) {
 		pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
 			return found.Spec.TargetRef != nil && !rollout.Owns(found.Spec.TargetRef, uid, pod)
 		})
+		if len(pods) <= maxPicture {
+			view.Head.Links = []Link{{Text: "Timeline as a picture", Href: "timeline.svg" + of.query()}}
+		}
 		requests, err := objects[*v1beta1.ContainerRecreateRequest](c[2])
 		if err != nil {
 			view.Head.Notes = append(view.Head.Notes, "ContainerRecreateRequests cannot be read: "+err.Error())
 		}
-		view.Sections = []Section{podTable(restartStates(found, pods, requests))}
+		view.Sections = []Section{podTable(restartStates(found, pods, requests, err == nil), c[1])}
 		return view, nil
 	}}, nil
+}
+
+func restartNamed(of reference) kind {
+	return named(of, &v1alpha1.RestartRollout{}, func() client.ObjectList { return &v1alpha1.RestartRolloutList{} })
+}
+
+func (s *server) restartHead(of reference, object *v1alpha1.RestartRollout) *View {
+	view := s.head(of, object)
+	if object.Status.CompletionTime == nil {
+		view.Head.Actions = s.actions(of, pauseOr(object.Spec.Paused), "abort")
+	}
+	return view
+}
+
+// restartWithoutPods is the page of a RestartRollout whose workload is gone, or may not be read.
+func (s *server) restartWithoutPods(of reference, cause error) page {
+	return page{name: "rollout", kinds: []kind{restartNamed(of)}, view: func(_ context.Context, c []*collection) (*View, error) {
+		found, err := one[*v1alpha1.RestartRollout](c[0], of)
+		if err != nil {
+			return nil, err
+		}
+		view := s.restartHead(of, found)
+		view.Head.Notes = []string{"Its pods are not known: " + cause.Error()}
+		table := podTable(nil, c[0])
+		table.Empty = unread
+		view.Sections = []Section{table}
+		return view, nil
+	}}
 }
 
 // target returns the selector of the pods of a rollout, and the UID of its workload.
@@ -115,8 +146,8 @@ func (s *server) target(ctx context.Context, object *v1alpha1.RestartRollout) (l
 	return selector, string(workload.GetUID()), nil
 }
 
-// restartStates returns how far the restart of each pod is.
-func restartStates(object *v1alpha1.RestartRollout, pods []*corev1.Pod, requests []*v1beta1.ContainerRecreateRequest) []policy.PodState {
+// restartStates returns how far the restart of each pod is. known is false if there may be other requests.
+func restartStates(object *v1alpha1.RestartRollout, pods []*corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, known bool) []policy.PodState {
 	lines := map[string]status.Line{}
 	for _, request := range requests {
 		lines[request.Spec.PodName] = status.Describe(request)
@@ -128,9 +159,13 @@ func restartStates(object *v1alpha1.RestartRollout, pods []*corev1.Pod, requests
 	states := make([]policy.PodState, 0, len(pods))
 	for _, pod := range pods {
 		state := policy.PodState{Pod: pod, State: "waiting"}
-		if line, begun := lines[pod.Name]; begun {
+		line, begun := lines[pod.Name]
+		switch {
+		case begun:
 			state.State, state.Why = line.State, line.Detail
-		} else if object.Status.CompletionTime != nil {
+		case !known:
+			state.State = "not known"
+		case object.Status.CompletionTime != nil:
 			state.State = "not restarted"
 		}
 		if why := failures[pod.Name]; why != "" {
@@ -177,7 +212,7 @@ func (s *server) update(ctx context.Context, of reference) (page, error) {
 		if err != nil {
 			return nil, err
 		}
-		view.Sections = []Section{podTable(states)}
+		view.Sections = []Section{podTable(states, c[1])}
 		return view, nil
 	}}, nil
 }

@@ -51,8 +51,9 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	handler, address, end := newHandler(config, listener.Addr().String())
 	defer end()
 	const headerTimeout, maxHeader = 5 * time.Second, 32 << 10
+	const idleTimeout, writeTimeout = time.Minute, 2 * time.Minute // of answers other than streams, which set their own
 	serving := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
+		Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: idleTimeout, WriteTimeout: writeTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	fmt.Fprintf(out, "Open %s\nThe address is a secret: who has it acts with your rights. Ctrl-C ends the dashboard.\n", address)
@@ -94,6 +95,8 @@ type page struct {
 	// kinds are watched while the page is open.
 	kinds []kind
 	view  func(context.Context, []*collection) (*View, error)
+	// pause is the least time between two updates, if it is longer than combine, because a view reads what is not watched.
+	pause time.Duration
 }
 
 var (
@@ -132,8 +135,10 @@ func (s *server) open(ctx context.Context, p page, changed chan<- struct{}) (see
 		c, done := s.watches.use(of, changed)
 		used, releases = append(used, c), append(releases, done)
 	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, c := range used {
-		c.ready(ctx)
+		c.ready(waiting)
 	}
 	return func(ctx context.Context) (*View, error) { return p.view(ctx, used) }, func() {
 		for _, done := range releases {
@@ -156,7 +161,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	s.write(w, http.StatusOK, document{Page: p.name, Stream: "/stream" + r.URL.RequestURI(), View: view})
+	s.write(w, http.StatusOK, document{Page: p.name, Stream: "stream" + r.URL.RequestURI(), View: view})
 }
 
 // fail writes an error as a page.
@@ -165,6 +170,8 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, errMissing), apierrors.IsNotFound(err):
 		code = http.StatusNotFound
+	case errors.Is(err, errNotListed):
+		code = http.StatusServiceUnavailable
 	case apierrors.IsForbidden(err):
 		code = http.StatusForbidden
 	case errors.Is(err, console.ErrUsage):

@@ -45,7 +45,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		if err := to.send(r.Context(), see); err != nil {
 			return
 		}
-		if !wait(r.Context(), combine, nil, nil) || !wait(r.Context(), 0, changed, timer.C) {
+		if !wait(r.Context(), max(combine, page.pause), nil, nil) || !wait(r.Context(), 0, changed, timer.C) {
 			return
 		}
 	}
@@ -102,7 +102,7 @@ func (t *sender) send(ctx context.Context, see func(context.Context) (*View, err
 
 // gone returns the last view with an error, as after the end of an object.
 func (t *sender) gone(err error) *View {
-	view := View{}
+	view := View{Head: Head{Title: "This page cannot be shown"}}
 	if t.last != nil {
 		view = *t.last
 	}

@@ -73,6 +73,9 @@ type Cell struct {
 	Mark Mark   `json:"mark,omitempty"`
 }
 
+// unread is what a table says that has no rows because objects could not be read.
+const unread = "Not known: what cannot be read is named above."
+
 func text(of string) Cell { return Cell{Text: of} }
 
 // clock returns a time in the zone of the user.
@@ -96,6 +99,8 @@ type sectionChange struct {
 	Order []string `json:"order,omitempty"`
 	// Ordered tells an empty order from none.
 	Ordered bool `json:"ordered,omitempty"`
+	// Empty is shown if there are no rows, if that has changed.
+	Empty string `json:"empty,omitempty"`
 }
 
 // difference returns what has to be changed in a page that shows a view. Everything is new if there was no view.
@@ -107,12 +112,17 @@ func difference(from, to *View) (c change, changed bool) {
 	for _, section := range to.Sections {
 		old := map[string]Row{}
 		var before []string
+		var was Section
 		if from != nil {
-			for _, row := range from.section(section.ID) {
-				old[row.Key], before = row, append(before, row.Key)
-			}
+			was = from.section(section.ID)
+		}
+		for _, row := range was.Rows {
+			old[row.Key], before = row, append(before, row.Key)
 		}
 		var one sectionChange
+		if was.Empty != section.Empty {
+			one.Empty = section.Empty
+		}
 		keys := make([]string, 0, len(section.Rows))
 		for _, row := range section.Rows {
 			keys = append(keys, row.Key)
@@ -123,20 +133,20 @@ func difference(from, to *View) (c change, changed bool) {
 		if from == nil || !slices.Equal(before, keys) {
 			one.Order, one.Ordered = keys, true
 		}
-		if one.Ordered || len(one.Set) > 0 {
+		if one.Ordered || len(one.Set) > 0 || one.Empty != "" {
 			c.Sections[section.ID], changed = one, true
 		}
 	}
 	return c, changed
 }
 
-func (v *View) section(id string) []Row {
+func (v *View) section(id string) Section {
 	for _, section := range v.Sections {
 		if section.ID == id {
-			return section.Rows
+			return section
 		}
 	}
-	return nil
+	return Section{}
 }
 
 func (h *Head) equal(other *Head) bool {

@@ -46,12 +46,27 @@ func TestPages(t *testing.T) {
 	contains(t, s.get(t, "/"), "<h1 id=\"title\">Now in namespace shop</h1>", "In progress: 2 rollouts, 0 requests, 0 image pulls.", ">restartrollout/web-x</a>", ">sidecarset/mesh</a>", "alice")
 	rollout := s.get(t, "/rollout?kind=restartrollout&name=web-x")
 	contains(t, rollout, `<th scope="col">Pod</th>`, ">web-0000</a>", ">web-0002</a>", "container app: stopping", `<td class="busy">Recreating</td>`, "<td>waiting</td>", "1/3 of the pods of statefulset/web are done.")
-	contains(t, s.get(t, "/pod?name=web-0000"), "pod/web-0000", "the runtime has no previous instance any more", "/log?container=app", "crr/web-x-0", `<img src="/timeline.svg?kind=crr`, "container app")
+	contains(t, s.get(t, "/pod?name=web-0000"), "pod/web-0000", "the runtime has no previous instance any more", `href="log?container=app`, "crr/web-x-0", `<img src="timeline.svg?kind=crr`, "container app")
 	contains(t, s.get(t, "/log?name=web-0000&container=app"), "log of app, previous false")
 	contains(t, s.get(t, "/timeline.svg?kind=crr&name=web-x-0"), "<svg", "web-0000")
 	contains(t, s.get(t, "/nodes"), "refit-daemon is ready on 1 of 1 node; 1 pull in progress.", "app:2 40% (4.0 of 10.0 MB)")
 	contains(t, s.get(t, "/sidecarsets"), "mesh", "There is 1 SidecarSet.", ">Updating</td>")
 	contains(t, s.get(t, "/sidecarset?name=mesh"), "sidecarset/mesh", "3 of 7 pods are updated.", ">Pause</a>", ">Undo</a>")
+}
+
+// While refit-daemon is updated, a node has two pods of it, and another pod has no node yet.
+func TestNodesDuringAnUpdateOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	var pods []client.Object
+	for _, name := range []string{"old", "new", "pending"} {
+		one := pod(name)
+		one.Namespace, one.Labels = "refit-system", map[string]string{"app.kubernetes.io/name": "refit-daemon"}
+		if name == "pending" {
+			one.Spec.NodeName, one.Status = "", corev1.PodStatus{}
+		}
+		pods = append(pods, one)
+	}
+	contains(t, open(t, nil, pods...).get(t, "/nodes"), "refit-daemon is ready on 1 of 1 node;")
 }
 
 // Text of others stays text, in the page and in the changes that the script applies.
@@ -99,7 +114,7 @@ func TestHostileTextIsText(t *testing.T) {
 func (s *site) stream(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ import (
 const dashboardLong = `Serve pages about what Refit does: rollouts, requests and image pulls as they change; one rollout with a row for each pod, to pause, resume,
 abort and undo it; one pod, with why its containers were restarted, when, and their logs; nodes; SidecarSets with their revisions.
 
-The pages are on 127.0.0.1, are read and written with your rights, and need the token in the address that is printed. --read-only refuses
-actions. --record writes a RestartRollout or the update of an InPlaceUpdatePolicy, as it is now, into one file of HTML, and ends.
+The pages are served on 127.0.0.1, and need the token in the address that is printed. They read and change the cluster with your rights.
+--read-only refuses actions. --record writes a RestartRollout or the update of an InPlaceUpdatePolicy, as it is now, into one file of HTML,
+and ends.
 
 Exit codes: 0 ended by Ctrl-C or recorded, 1 failed, 2 wrong usage.`
 

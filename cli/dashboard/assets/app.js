@@ -23,7 +23,7 @@
     return e;
   }
   // local reports whether a link leads to a page of the dashboard.
-  const local = (href) => href.startsWith('/') && !href.startsWith('//');
+  const local = (href) => new URL(href, location.href).origin === location.origin;
   function anchor(link) {
     const a = element('a', link.text);
     if (local(link.href)) a.setAttribute('href', link.href);
@@ -61,6 +61,7 @@
   function table(id, change) {
     const body = byId(id);
     if (!body) return;
+    if (change.empty) byId(id + '-empty').textContent = change.empty;
     if (!rows.has(id)) rows.set(id, new Map([...body.children].map((tr) => [tr.dataset.key, tr])));
     const known = rows.get(id);
     for (const row of change.set || []) {
@@ -94,13 +95,34 @@
     byId(id + '-empty').hidden = keys.length > 0;
   }
 
-  const source = new EventSource(stream);
-  source.onopen = () => { byId('connection').textContent = ''; };
-  source.onerror = () => { byId('connection').textContent = 'Not connected: what is shown may be old.'; };
-  source.onmessage = (event) => {
+  function apply(event) {
     const change = JSON.parse(event.data);
     if (change.head) head(change.head);
     for (const [id, one] of Object.entries(change.sections || {})) table(id, one);
     document.body.dataset.live = 'yes';
-  };
+  }
+
+  // A browser has six connections to a server, so a page that is not visible has none. The browser connects again by itself
+  // when a connection is lost, and not when the server has refused it.
+  const refused = 5000;
+  let source = null;
+  function connect() {
+    if (source || document.hidden) return;
+    const now = new EventSource(stream);
+    source = now;
+    now.onopen = () => { byId('connection').textContent = ''; };
+    now.onerror = () => {
+      byId('connection').textContent = 'Not connected: what is shown may be old.';
+      if (now.readyState !== EventSource.CLOSED) return;
+      if (source === now) source = null;
+      setTimeout(connect, refused);
+    };
+    now.onmessage = apply;
+  }
+  function disconnect() {
+    if (source) source.close();
+    source = null;
+  }
+  document.addEventListener('visibilitychange', () => { if (document.hidden) disconnect(); else connect(); });
+  connect();
 })();
