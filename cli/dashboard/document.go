@@ -52,7 +52,7 @@ func (s *server) write(w http.ResponseWriter, code int, d document) {
 	_, _ = w.Write(out.Bytes())
 }
 
-// contentTypes of the files of the pages: those of the system may be others, and browsers then refuse a script.
+// contentTypes of the files of the pages. The system may have others for these names, and browsers then refuse a script.
 var contentTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 // asset writes a script or a style sheet.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -94,7 +94,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		object.SetGroupVersionKind(appsKind(kind))
 		made = made.WatchesMetadata(object, r.onWorkload(kind))
 	}
-	if err := mgr.Add(manager.RunnableFunc(r.unlabelOrphans)); err != nil {
+	if err := mgr.Add(ctrlmanager.RunnableFunc(r.unlabelOrphans)); err != nil {
 		return fmt.Errorf("set up the labels of workloads: %w", err)
 	}
 	err := made.Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.InPlaceUpdatePolicy{}, conflict.Reconciler(r)))
