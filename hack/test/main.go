@@ -245,5 +245,5 @@ func (s *suite) generatedFiles() (map[string]string, error) {
 
 const (
 	unitTimeout = 15 * time.Minute
-	e2eTimeout  = 20 * time.Minute
+	e2eTimeout  = 35 * time.Minute
 )
