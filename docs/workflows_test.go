@@ -56,7 +56,7 @@ func TestWorkflowsHaveFewPermissions(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if workflow.Permissions == nil {
-			t.Errorf("%s: without permissions for the whole file, each job has those of the repository", file)
+			t.Errorf("%s: without permissions for the whole file, each job has the permissions of the repository", file)
 		}
 		for scope, access := range workflow.Permissions {
 			if access != "read" {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +31,11 @@ type kind struct {
 
 // watches has one watch for each kind in use.
 type watches struct {
-	api   client.WithWatch
-	mutex sync.Mutex
-	open  map[string]*collection
+	api     client.WithWatch
+	running sync.WaitGroup
+	mutex   sync.Mutex
+	open    map[string]*collection
+	closed  bool
 }
 
 // collection is a watched kind. Objects are not changed.
@@ -86,7 +89,7 @@ func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 func (w *watches) start(of kind) *collection {
 	c := &collection{failed: make(chan struct{}), waiting: map[chan<- struct{}]bool{}}
 	with := func(o *metav1.ListOptions) []client.ListOption {
-		return append(append([]client.ListOption{}, of.options...), &client.ListOptions{Raw: o, Limit: o.Limit, Continue: o.Continue})
+		return append(slices.Clone(of.options), &client.ListOptions{Raw: o, Limit: o.Limit, Continue: o.Continue})
 	}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -111,18 +114,22 @@ func (w *watches) start(of kind) *collection {
 	})
 	end := make(chan struct{})
 	c.stop = sync.OnceFunc(func() { close(end) })
-	go c.informer.Run(end)
+	if !w.closed {
+		w.running.Go(func() { c.informer.Run(end) })
+	}
 	return c
 }
 
-// close ends all watches.
+// close ends all watches. A page that is still open begins none after that.
 func (w *watches) close() {
 	w.mutex.Lock()
-	defer w.mutex.Unlock()
+	w.closed = true
 	for key, c := range w.open {
 		c.stop()
 		delete(w.open, key)
 	}
+	w.mutex.Unlock()
+	w.running.Wait()
 }
 
 // trim removes what no page shows.
@@ -185,16 +192,10 @@ func (c *collection) fail(err error) {
 
 // ready waits until the objects have been listed, or cannot be, or ctx ends.
 func (c *collection) ready(ctx context.Context) {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for !c.informer.HasSynced() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.failed:
-			return
-		case <-again.C:
-		}
+	select {
+	case <-ctx.Done():
+	case <-c.failed:
+	case <-c.informer.HasSyncedChecker().Done():
 	}
 }
 

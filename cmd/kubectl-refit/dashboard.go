@@ -62,7 +62,9 @@ func dashboardCommand(connection *genericclioptions.ConfigFlags) *cobra.Command 
 	flags.IntVar(&config.Port, "port", 0, "`port` of 127.0.0.1; 0 is any that is free")
 	flags.StringVar(&record, "record", "", "write a rollout into this `file`, which must not exist, instead of serving pages")
 	flags.StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager and refit-daemon")
-	cmd.MarkFlagsMutuallyExclusive("record", "all-namespaces")
+	for _, served := range []string{"all-namespaces", "port", "read-only"} {
+		cmd.MarkFlagsMutuallyExclusive("record", served)
+	}
 	completeNamespaces(cmd, connection, "system-namespace")
 	cmd.ValidArgsFunction = completing(connection, objects("restartrollout", "inplaceupdatepolicy"))
 	return cmd
