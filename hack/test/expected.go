@@ -78,6 +78,7 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 			MaySkip: map[string]string{
 				`\.TestUpgradeFromAnEarlier`: "needs the tag or commit of an earlier version",
 				`\.TestRestartsUnderLoad`:    "takes 4 minutes: make test-load",
+				`\.TestReleaseIsInstalled`:   "builds two releases: make test-release",
 			},
 		},
 		endToEndStep: {Required: map[string]int{
