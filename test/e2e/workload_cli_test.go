@@ -91,6 +91,24 @@ func TestABadImageIsTakenBackByACommand(t *testing.T) {
 	}
 }
 
+// Without its owner's hold the workload would be rolled out by its own controller.
+func TestTheCommandChangesAWorkloadOfItsOwnerOnlyWhileHeld(t *testing.T) {
+	t.Parallel()
+	forKinds(t, map[string]string{"Deployment": "replicas: 2,", "StatefulSet": "serviceName: web, replicas: 2,"}, func(t *testing.T, w *workload) {
+		before := w.webs()
+		w.policy(", holdPolicy: ByOwner")
+		w.command(2, []string{"has holdPolicy ByOwner and its owner does not hold it"}, "set", "image", w.ref, "app="+newImage, followed)
+		w.settled()
+		w.keeps(before)
+		w.patches(ownHold[w.kind])
+		w.settled()
+		w.command(0, []string{"pods have the template and are available"}, "set", "image", w.ref, "app="+newImage, followed)
+		pods := w.updatedAndHeld(before, newImage)
+		w.command(0, []string{"back to revision 1"}, "rollout", "undo", w.ref, followed)
+		w.updatedAndHeld(pods, image)
+	})
+}
+
 func TestWhatIsNotPossibleInPlaceIsRefusedByTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 2,")
