@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help bench hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -92,6 +92,9 @@ chaos: ## Ten minutes of faults on the real cluster, judged by a history checker
 
 fuzz: ## Every fuzz target for 20 s (FUZZTIME=20s)
 	@hack/fuzz.sh
+
+bench: ## All benchmarks, one after the other on a quiet machine (some hours); writes the tables of docs/benchmarks.md
+	@test/bench/run.sh all
 
 bench-%:
 	@test/bench/run.sh $*

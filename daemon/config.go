@@ -31,6 +31,8 @@ type Config struct {
 	MaxConcurrent int
 	// MaxPulls bounds the number of concurrent pulls; at least 1.
 	MaxPulls int
+	// ExecProbeCPUPercent is how much of the node's CPUs the runtime may use for exec probes, 1 to 100.
+	ExecProbeCPUPercent int
 	// PullSecretNamespace is the only namespace from which pull secrets are read.
 	PullSecretNamespace string
 	// PluginConfig is kubelet's configuration file of credential providers, whose programs are in PluginFolder. Empty
@@ -58,6 +60,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxPulls < 1 {
 		errs = append(errs, fmt.Errorf("--max-workers-for-pull-image %d: must be at least 1", c.MaxPulls))
+	}
+	if c.ExecProbeCPUPercent < 1 || c.ExecProbeCPUPercent > 100 {
+		errs = append(errs, fmt.Errorf("--exec-probe-cpu-percent %d: must be 1 to 100", c.ExecProbeCPUPercent))
 	}
 	if c.PluginConfig != "" && c.PluginFolder == "" {
 		errs = append(errs, errors.New("--plugin-config-file needs --plugin-bin-dir, the folder of the programs that it names"))

@@ -26,7 +26,7 @@ func (n *node) runPodProbes(ctx context.Context) error {
 		return err
 	}
 	manager, err := probenode.New(probenode.Config{
-		Node: n.config.Node, CPUs: runtime.NumCPU(), Runtime: n.runtime, NodePodProbe: informer, API: api, Pods: n.pods,
+		Node: n.config.Node, CPUs: runtime.NumCPU(), ExecShare: float64(n.config.ExecProbeCPUPercent) / 100, Runtime: n.runtime, NodePodProbe: informer, API: api, Pods: n.pods,
 		Events: n.events, Guard: n.guard, Registry: n.metrics.registry, Logger: n.logger,
 	})
 	if err != nil {

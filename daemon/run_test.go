@@ -32,7 +32,7 @@ func running(t *testing.T, server *apiServer, socket string) (Config, *logbuffer
 	t.Helper()
 	log := &logbuffer.Buffer{}
 	config := Config{
-		Node: "node-1", Kubeconfig: server.kubeconfig(t), Socket: socket, Version: "test", MaxConcurrent: 8, MaxPulls: 1,
+		Node: "node-1", Kubeconfig: server.kubeconfig(t), Socket: socket, Version: "test", MaxConcurrent: 8, MaxPulls: 1, ExecProbeCPUPercent: 100,
 		Addr: loopback.Address(t), MetricsAddr: loopback.Address(t), PprofAddr: loopback.Address(t), Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -171,7 +171,7 @@ func TestDaemonDoesNotStartWithAWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t)
 	good := Config{
-		Node: "node-1", Kubeconfig: server.kubeconfig(t), Addr: "127.0.0.1:0", MetricsAddr: "127.0.0.1:0", MaxConcurrent: 1, MaxPulls: 1,
+		Node: "node-1", Kubeconfig: server.kubeconfig(t), Addr: "127.0.0.1:0", MetricsAddr: "127.0.0.1:0", MaxConcurrent: 1, MaxPulls: 1, ExecProbeCPUPercent: 100,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	taken := strings.TrimPrefix(server.URL, "http://")

@@ -123,7 +123,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 			t.Errorf("%q is not reported: %v", want, err)
 		}
 	}
-	good := Config{Node: "node-1", Addr: ":10221", MetricsAddr: "127.0.0.1:10223", PprofAddr: "localhost:10222", MaxConcurrent: 1, MaxPulls: 1, Logger: slog.New(slog.DiscardHandler)}
+	good := Config{Node: "node-1", Addr: ":10221", MetricsAddr: "127.0.0.1:10223", PprofAddr: "localhost:10222", MaxConcurrent: 1, MaxPulls: 1, ExecProbeCPUPercent: 25, Logger: slog.New(slog.DiscardHandler)}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}

@@ -81,6 +81,7 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.BoolVar(&opts.enablePprof, "enable-pprof", true, "false: no /debug/pprof whatever --pprof-addr says")
 	flags.IntVar(&config.MaxConcurrent, "max-concurrent-stops", 256, "maximum number of concurrent stops on this node; each lasts up to its grace period")
 	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node, see docs/images.md; -1, a kruise-daemon's default: 32")
+	flags.IntVar(&config.ExecProbeCPUPercent, "exec-probe-cpu-percent", 25, "how much of the node's CPUs the container runtime may use for exec probes, 1 to 100; more exec probes run later, see docs/probes.md")
 	flags.StringVar(&config.PullSecretNamespace, "pull-secret-namespace", cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config"), "namespace that pull secrets of NodeImages are in; others are not read")
 	flags.StringVar(&config.PluginConfig, "plugin-config-file", "", "kubelet's CredentialProviderConfig: exec plugins that know credentials for pulls; empty, or no such file: none")
 	flags.StringVar(&config.PluginFolder, "plugin-bin-dir", "", "folder of the programs that --plugin-config-file names")

@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	got.Logger = nil
 	want := daemon.Config{
 		Node: "node-1", Kubeconfig: "/etc/kubeconfig", SocketRoots: cri.DefaultRoots(), Addr: ":10221", MetricsAddr: "127.0.0.1:10223",
-		MaxConcurrent: 256, MaxPulls: 3, PullSecretNamespace: "kruise-daemon-config", Version: "1.2.3",
+		MaxConcurrent: 256, MaxPulls: 3, ExecProbeCPUPercent: 25, PullSecretNamespace: "kruise-daemon-config", Version: "1.2.3",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("configured %+v, want %+v", got, want)
@@ -55,6 +55,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{[]string{"--socket-file=unix:///run/c.sock"}, func(c daemon.Config) any { return c.Socket }, "unix:///run/c.sock"},
 		{[]string{"--socket-file=crio.sock", "--socket-root=/hostvarrun/crio,/run"}, func(c daemon.Config) any { return c.Socket }, "/hostvarrun/crio/crio.sock"},
 		{[]string{"--socket-root=/a", "--socket-root=/b"}, func(c daemon.Config) any { return c.SocketRoots }, []string{"/a", "/b"}},
+		{[]string{"--exec-probe-cpu-percent=50"}, func(c daemon.Config) any { return c.ExecProbeCPUPercent }, 50},
 		{[]string{"--max-workers-for-pull-image=2"}, func(c daemon.Config) any { return c.MaxPulls }, 2},
 		{[]string{"--max-workers-for-pull-image=-1"}, func(c daemon.Config) any { return c.MaxPulls }, 32},
 		{[]string{"--pull-secret-namespace=n"}, func(c daemon.Config) any { return c.PullSecretNamespace }, "n"},

@@ -24,6 +24,8 @@ type Config struct {
 	Node string
 	// CPUs is the number of CPUs of the node: the initial limit of concurrently running commands of exec probes.
 	CPUs int
+	// ExecShare is the share of the CPUs that the runtime may use for exec probes, above 0.
+	ExecShare float64
 	// NodePodProbe caches the object with the node's name, as *v1alpha1.NodePodProbe. Manager.Run runs the informer.
 	NodePodProbe cache.SharedIndexInformer
 	API          API
@@ -50,7 +52,7 @@ type EventRecorder interface {
 func New(config Config) (*Manager, error) {
 	m := &Manager{
 		config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1),
-		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: probestatus.Ledger{}, turns: turns.New(config.CPUs),
+		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: probestatus.Ledger{}, turns: turns.New(config.CPUs, config.ExecShare),
 		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
 	}
 	m.writer = result.NewWriter(result.Config[string]{

@@ -98,7 +98,7 @@ func (w *world) run() {
 	w.registry = prometheus.NewRegistry()
 	pods := cache.NewSharedIndexInformer(w.podSource, &corev1.Pod{}, 0, cache.Indexers{})
 	manager, err := probenode.New(probenode.Config{
-		Node: node, CPUs: 2, Pods: pods, API: w, Runtime: w, Events: w, Registry: w.registry, Logger: slog.New(slog.DiscardHandler),
+		Node: node, CPUs: 2, ExecShare: 100, Pods: pods, API: w, Runtime: w, Events: w, Registry: w.registry, Logger: slog.New(slog.DiscardHandler),
 		NodePodProbe: cache.NewSharedIndexInformer(w.objectSource, &v1alpha1.NodePodProbe{}, 0, cache.Indexers{}),
 	})
 	if err != nil {

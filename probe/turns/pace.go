@@ -19,9 +19,9 @@ func (p *Pace) Observe(q *Queue, took time.Duration, ended bool) {
 		p.shortest = max(took, 1)
 	case p.shortest == 0:
 	case !ended:
-		q.observe(0)
+		q.observe(p.shortest, 0)
 	default:
 		p.shortest = min(p.shortest+time.Duration(float64(p.shortest)*forget)+1, max(took, 1))
-		q.observe(float64(p.shortest) / float64(max(took, 1)))
+		q.observe(p.shortest, max(took, 1))
 	}
 }

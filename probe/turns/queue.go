@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Owner is the pod for which a command runs.
@@ -10,10 +11,12 @@ type Owner struct {
 	Namespace, Pod string
 }
 
-// Queue grants turns. It has no goroutine.
+// Queue grants turns. It has no goroutine; while probes wait for the budget, a timer grants the next turn.
 type Queue struct {
 	mu      sync.Mutex
 	limit   limit
+	budget  budget
+	timer   *time.Timer // until the budget allows the next command; nil: nobody waits for it
 	running int
 	waiting int
 	grants  uint64 // number of grants so far
@@ -51,9 +54,9 @@ type waiter struct {
 	granted chan struct{} // closed when the turn is granted
 }
 
-// New returns a Queue for a node with this number of CPUs.
-func New(cpus int) *Queue {
-	return &Queue{limit: newLimit(cpus), spaces: map[string]*namespace{}}
+// New returns a Queue for a node with this number of CPUs, of which commands may use the given share on average.
+func New(cpus int, share float64) *Queue {
+	return &Queue{limit: newLimit(cpus), budget: newBudget(share * float64(max(cpus, 1))), spaces: map[string]*namespace{}}
 }
 
 // Join adds a probe of an owner. An owner must join before it calls Take.
@@ -134,6 +137,7 @@ func (q *Queue) giveUp(o Owner, w *waiter) {
 			p.queue = append(p.queue[:i], p.queue[i+1:]...)
 			q.waiting--
 			q.prune(o, n, p)
+			q.stopTimer()
 			return
 		}
 	}
@@ -150,13 +154,20 @@ func (q *Queue) release(o Owner) {
 	q.grant()
 }
 
-// grant grants turns to waiters as long as there are turns. The caller holds mu.
+// grant grants turns to waiters as long as there are turns and the budget allows it. The caller holds mu.
 func (q *Queue) grant() {
+	defer q.stopTimer()
 	for q.waiting > 0 && q.running < q.limit.value {
+		now := time.Now()
+		if wait := q.budget.wait(now); wait > 0 {
+			q.grantAfter(wait)
+			return
+		}
 		n, p := q.next()
 		if p == nil {
 			return
 		}
+		q.budget.spend(now)
 		close(p.queue[0].granted)
 		p.queue = p.queue[1:]
 		q.waiting--
@@ -165,6 +176,27 @@ func (q *Queue) grant() {
 		n.running++
 		p.running++
 		n.granted, p.granted = q.grants, q.grants
+	}
+}
+
+// grantAfter grants turns again after some time. The caller holds mu.
+func (q *Queue) grantAfter(wait time.Duration) {
+	if q.timer != nil {
+		return
+	}
+	q.timer = time.AfterFunc(wait, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.timer = nil
+		q.grant()
+	})
+}
+
+// stopTimer stops the timer if nobody waits. The caller holds mu.
+func (q *Queue) stopTimer() {
+	if q.timer != nil && q.waiting == 0 {
+		q.timer.Stop()
+		q.timer = nil
 	}
 }
 
@@ -204,10 +236,15 @@ func (q *Queue) Load() Load {
 	return Load{Limit: q.limit.value, Running: q.running, Waiting: q.waiting}
 }
 
-// observe records how fast a command was, compared with its fastest run.
-func (q *Queue) observe(ratio float64) {
+// observe records how long a command took, compared with its shortest run. Took is 0 if it did not end in time.
+func (q *Queue) observe(shortest, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	ratio := 0.0
+	if took > 0 {
+		ratio = float64(shortest) / float64(took)
+	}
+	q.budget.observe(shortest)
 	q.limit.observe(ratio, q.waiting > 0)
 	q.grant()
 }

@@ -28,8 +28,8 @@ type node struct {
 	longest map[turns.Owner]time.Duration // wait
 }
 
-func newNode(cpus int) *node {
-	return &node{queue: turns.New(cpus), cpus: cpus, done: map[turns.Owner]int{}, longest: map[turns.Owner]time.Duration{}}
+func newNode(cpus int, share float64) *node {
+	return &node{queue: turns.New(cpus, share), cpus: cpus, done: map[turns.Owner]int{}, longest: map[turns.Owner]time.Duration{}}
 }
 
 // probe runs a command that needs so much CPU again and again until ctx ends.
@@ -73,8 +73,14 @@ func wait(ctx context.Context, d time.Duration) {
 // during runs a test for some time in a bubble, and ends all that it has started.
 func during(t *testing.T, d time.Duration, n **node, cpus int, start func(ctx context.Context, work *sync.WaitGroup)) {
 	t.Helper()
+	duringShare(t, d, n, cpus, 100, start) // more than there is
+}
+
+// duringShare is during where commands may use a share of the CPUs.
+func duringShare(t *testing.T, d time.Duration, n **node, cpus int, share float64, start func(ctx context.Context, work *sync.WaitGroup)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		*n = newNode(cpus)
+		*n = newNode(cpus, share)
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		var work sync.WaitGroup
@@ -202,7 +208,7 @@ func TestACommandThatDoesNotEndLeavesATurnToOthers(t *testing.T) {
 func TestATurnThatIsNotTakenGoesToTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := turns.New(1)
+		q := turns.New(1, 100)
 		a, b := turns.Owner{Namespace: "n", Pod: "a"}, turns.Owner{Namespace: "n", Pod: "b"}
 		q.Join(a)
 		if _, err := q.Take(t.Context(), b); !errors.Is(err, context.Canceled) {

@@ -59,7 +59,7 @@ func TestTurnsAreNotKeptForThoseWhoHaveLeft(t *testing.T) {
 	} {
 		for _, gone := range []turns.Owner{{Namespace: "n", Pod: "gone"}, {Namespace: "gone", Pod: "x"}} {
 			synctest.Test(t, func(t *testing.T) {
-				q := turns.New(2)
+				q := turns.New(2, 100)
 				q.Join(gone)
 				leaves(t, q, gone)
 				q.Join(stays)
@@ -79,7 +79,7 @@ func TestTurnsAreNotKeptForThoseWhoHaveLeft(t *testing.T) {
 func TestTurnsAreNotKeptForThoseWhoHaveLeftAndGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, stays, gone := turns.New(2), turns.Owner{Namespace: "n", Pod: "stays"}, turns.Owner{Namespace: "n", Pod: "gone"}
+		q, stays, gone := turns.New(2, 100), turns.Owner{Namespace: "n", Pod: "stays"}, turns.Owner{Namespace: "n", Pod: "gone"}
 		q.Join(stays)
 		take := func(o turns.Owner) (*turns.Turn, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -117,7 +117,7 @@ func TestTurnsAreNotKeptForThoseWhoHaveLeftAndGivenUp(t *testing.T) {
 func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, o := turns.New(2), turns.Owner{Namespace: "n", Pod: "a"}
+		q, o := turns.New(2, 100), turns.Owner{Namespace: "n", Pod: "a"}
 		q.Join(o)
 		var held []*turns.Turn
 		for range 2 {
@@ -149,7 +149,7 @@ func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 func TestWhoGivesUpIsTakenOutAndNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, o := turns.New(2), turns.Owner{Namespace: "n", Pod: "a"}
+		q, o := turns.New(2, 100), turns.Owner{Namespace: "n", Pod: "a"}
 		q.Join(o)
 		var held *turns.Turn
 		for range 2 {
@@ -188,7 +188,7 @@ func TestNextTurnIsForWhoHasTheFewest(t *testing.T) {
 	} {
 		for range 5 { // the order of a map
 			synctest.Test(t, func(t *testing.T) {
-				q := turns.New(4)
+				q := turns.New(4, 100)
 				for _, o := range []turns.Owner{tt.many, tt.few, tt.last} {
 					q.Join(o)
 				}

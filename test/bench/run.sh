@@ -2,7 +2,8 @@
 # run.sh NAME ARGS... runs the benchmark test/bench/NAME with these flags; -h lists them. Except hotupdate and signal they run on the
 # checkout's test cluster, inside its network. A cluster that is not up is started and removed again; one that is up keeps Refit. For
 # marker, policies and sidecarset refit-manager runs beside the cluster: an installed one pauses, and for policies and sidecarset Refit
-# must not be installed.
+# must not be installed. run.sh all runs every benchmark on a cluster of its own, also after one that fails, and writes the tables of
+# docs/benchmarks.md.
 #
 # make bench-admission: Time the creation of pods with 100 SidecarSets, of which 2 select them, against pods without the webhook, in the same run
 # make bench-crr: Time restarts on a real cluster against the same stops sent straight to CRI, in the same run
@@ -20,6 +21,17 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1
 shift
+if [ "$name" = all ]; then
+	[ ! -f .cluster/settings.json ] || { echo "make bench: a cluster is up; make cluster-down first" >&2 && exit 1; }
+	failed=
+	for name in admission crr hotupdate inplace marker memory policies probe pull sidecarset signal workload; do
+		echo "== $name"
+		test/bench/run.sh "$name" || failed="$failed $name"
+	done
+	go run ./test/bench/document
+	[ -z "$failed" ] || { echo "make bench: without a result:$failed" >&2 && exit 1; }
+	exit
+fi
 # program builds dist/bin/refit-NAME as its image has it.
 program() {
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=grpcnotrace -ldflags="-s -w" -o "dist/bin/refit-$1" "./cmd/refit-$1"

@@ -48,7 +48,7 @@ func inBench(t *testing.T, test func(b *bench)) {
 		defer calls.Wait()
 		b.Execer = &execprobe.Execer{
 			Runtime: b.runtime, ID: "game-1", Timeout: time.Second, Calls: t.Context(), Work: &calls, Busy: make(chan struct{}, 1),
-			Queue: turns.New(4), Owner: turns.Owner{Namespace: "shop", Pod: "a"}, Waited: func(d time.Duration) { b.waited = append(b.waited, d) },
+			Queue: turns.New(4, 1), Owner: turns.Owner{Namespace: "shop", Pod: "a"}, Waited: func(d time.Duration) { b.waited = append(b.waited, d) },
 		}
 		b.Queue.Join(b.Owner)
 		test(b)

@@ -38,13 +38,6 @@ func (r *findings) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprint(out, "\nlast: mean of the rounds, noise: how far the floor's rounds differ; writes, events, CRI calls: per request\n\n")
-	verdicts := report.NewVerdicts(out)
-	for _, one := range r.Results {
-		verdicts.Add(one.Name, one.Verdicts...)
-	}
-	if err := verdicts.Flush(); err != nil {
-		return err
-	}
 	for _, one := range r.Results {
 		for _, note := range one.Notes {
 			fmt.Fprintf(out, "\n%s: %s", one.Name, note)
@@ -52,6 +45,15 @@ func (r *findings) Print(out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	return nil
+}
+
+// Verdicts compare with the targets.
+func (r *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
+	for _, one := range r.Results {
+		verdicts.Add(one.Name, one.Verdicts...)
+	}
+	return verdicts
 }
 
 // Figures are what is compared between runs.

@@ -86,7 +86,7 @@ func PrintFlips(out io.Writer, flips []Flip) error {
 }
 
 // JudgeFlips adds whether the cost of a flip depends on the number of pods.
-func JudgeFlips(verdicts report.Verdicts, flips []Flip) {
+func JudgeFlips(verdicts *report.Verdicts, flips []Flip) {
 	n := len(flips)
 	if n < 2 {
 		return

@@ -86,7 +86,6 @@ func run(ctx context.Context, o options) (err error) {
 		kept.Sizes = append(kept.Sizes, one)
 	}
 	kept.End()
-	kept.judge()
 	return report.Finish("hotupdate", &kept)
 }
 

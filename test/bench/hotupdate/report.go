@@ -19,9 +19,8 @@ const (
 // findings are what is kept of a run.
 type findings struct {
 	report.Machine
-	FileSystem string           `json:"fileSystem"`
-	Sizes      []outcome        `json:"sizes"`
-	Verdicts   []report.Verdict `json:"verdicts"`
+	FileSystem string    `json:"fileSystem"`
+	Sizes      []outcome `json:"sizes"`
 }
 
 // outcome is of one size. The first of the ways is ours, the second the floor.
@@ -59,7 +58,9 @@ func (t *times) summary(name string) way {
 // ratio of our median to the floor's.
 func (o outcome) ratio() float64 { return float64(o.Ways[0].P50) / float64(o.Ways[1].P50) }
 
-func (r *findings) judge() {
+// Verdicts compare with the targets.
+func (r *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	small, large := r.Sizes[0], r.Sizes[len(r.Sizes)-1]
 	over := small.Ways[0].P50 - small.Ways[1].P50
 	var grown int64
@@ -68,12 +69,12 @@ func (r *findings) judge() {
 		grown = max(grown, s.PeakRSS-small.PeakRSS)
 		torn += s.Torn
 	}
-	r.Verdicts = []report.Verdict{
+	verdicts.Add("hot update",
 		report.AtMost(small.Size+", p50 over the floor", over, maxOver, report.Duration),
 		report.AtMost(large.Size+", p50 to the floor", large.ratio(), maxRatio, report.Ratio),
 		report.AtMost("peak of RSS, any size over "+small.Size, grown, maxGrow, report.Bytes),
-		report.None("torn reads", torn),
-	}
+		report.None("torn reads", torn))
+	return verdicts
 }
 
 // Print prints the tables.
@@ -96,9 +97,7 @@ func (r *findings) Print(out io.Writer) error {
 	}
 	fmt.Fprint(out, "\np50, p99: from the request until the program's handler has seen the new file. The floor is \"curl, mv, kill\": it neither\n"+
 		"computes a digest nor waits for the disk, and refit-sidecar does both; \"curl, sync, mv, kill\" waits for the disk, too.\n\n")
-	verdicts := report.NewVerdicts(out)
-	verdicts.Add("hot update", r.Verdicts...)
-	return verdicts.Flush()
+	return nil
 }
 
 // Figures are what is compared between runs.

@@ -76,11 +76,12 @@ func (f *findings) Print(out io.Writer) error {
 				report.Duration(report.Quantile(row.Unanswered, 0.95)), report.Duration(report.Quantile(row.Total, 0.5)))
 		}
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return table.Flush()
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for _, r := range f.Results {
 		perPod := r.InPlace.median().Seconds() / r.Anew.median().Seconds()
 		total := report.Quantile(r.InPlace.Total, 0.5).Seconds() / report.Quantile(r.Anew.Total, 0.5).Seconds()
@@ -94,5 +95,5 @@ func (f *findings) Print(out io.Writer) error {
 			verdicts.Add(about, report.AtMost("no answer, against the stop alone", report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/stopped, stopTarget, report.Ratio))
 		}
 	}
-	return verdicts.Flush()
+	return verdicts
 }

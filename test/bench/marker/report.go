@@ -27,11 +27,16 @@ func (r *findings) Print(out io.Writer) error {
 		"marker among them; given: until the benchmark has made the change; converged: until everything follows it\n\n"); err != nil {
 		return err
 	}
-	verdicts := report.NewVerdicts(out)
+	return nil
+}
+
+// Verdicts compare with the targets.
+func (r *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for i := range r.Steps {
 		verdicts.Add(r.Steps[i].Name, verdictsOf(&r.Steps[i])...)
 	}
-	return verdicts.Flush()
+	return verdicts
 }
 
 // Targets of a run with 5,000 pods.

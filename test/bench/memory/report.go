@@ -37,10 +37,14 @@ func (f *findings) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "\nRssAnon: private memory of the process; working set: what its cgroup is charged, without inactive file cache")
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return nil
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	verdicts.Add("memory", f.verdicts()...)
-	return verdicts.Flush()
+	return verdicts
 }
 
 // targets, in bytes of RssAnon.

@@ -42,19 +42,20 @@ func (f *findings) Print(out io.Writer) error {
 	fmt.Fprint(out, "\nchanges: pods that have to be written; writes: all requests of refit-manager that are no reads, Events and statuses among them;\n"+
 		"given: until the benchmark has made the change; converged: until the status says that all pods have the template and are ready.\n"+
 		"A replaced container is not ready for 1 s: reported by the benchmark in the place of kubelet.\n\n")
-	if err := fakenodes.PrintFlips(out, f.Flips); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return fakenodes.PrintFlips(out, f.Flips)
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	if s := f.step(rollout); s != nil {
 		verdicts.Add("rollout", report.Verdict{What: "writes a pod", Target: fmt.Sprintf("<= %d", writesPerPod), Found: fmt.Sprintf("%.3f", s.Ratio()), Met: s.Ratio() <= writesPerPod})
 	}
 	if before, after := f.step(empty), f.step(rollout); before != nil && after != nil {
 		verdicts.Add("refit-manager", report.AtMost("private memory a pod", perPod(before, after, f.Pods), memoryPerPod, kilobytes))
 	}
-	fakenodes.JudgeFlips(verdicts, f.Flips)
-	return verdicts.Flush()
+	fakenodes.JudgeFlips(&verdicts, f.Flips)
+	return verdicts
 }
 
 func kilobytes(n uint64) string { return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10)) }

@@ -95,15 +95,19 @@ func (r *findings) Print(out io.Writer) error {
 	for _, note := range r.Notes {
 		fmt.Fprintln(out, note)
 	}
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return nil
+}
+
+// Verdicts compare with the targets.
+func (r *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for _, one := range r.Results {
 		verdicts.Add(one.Name, one.verdicts()...)
 	}
 	if r.Overload != nil {
 		verdicts.Add("overload", r.Overload.verdicts()...)
 	}
-	return verdicts.Flush()
+	return verdicts
 }
 
 // share of a processor.

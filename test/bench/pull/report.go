@@ -56,18 +56,19 @@ func (f *findings) Print(out io.Writer) error {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%.1f\t\n", r.Parallel, report.Duration(report.Quantile(r.Jobs, 0.5)), report.Duration(report.Quantile(r.Jobs, 1)),
 			report.Duration(report.Quantile(r.Ctr, 0.5)), report.Duration(report.Quantile(r.Ctr, 1)), f.writes(&r))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return table.Flush()
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for _, r := range f.Results {
 		ratio := report.Quantile(r.Jobs, 0.5).Seconds() / report.Quantile(r.Ctr, 0.5).Seconds()
 		verdicts.Add(fmt.Sprintf("%d at a time", r.Parallel),
 			report.AtMost("time", ratio, timeTarget, report.Ratio),
 			report.Verdict{What: "status writes per image", Target: fmt.Sprintf("<= %d", writeTarget), Found: fmt.Sprintf("%.1f", f.writes(&r)), Met: f.writes(&r) <= writeTarget})
 	}
-	return verdicts.Flush()
+	return verdicts
 }
 
 // writes for one image, in the round with the most.

@@ -1,12 +1,12 @@
 // Package report is what every benchmark says in the same way: on which machine, how busy that was, what was found and
-// whether that meets the target; as a table, and as JSON beside it.
+// whether that meets the target; as tables, and as JSON beside them.
 //
 // What is measured, and how, must stay out.
 package report
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,21 +16,37 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"text/tabwriter"
 	"time"
 )
 
 // Machine is where and when a benchmark ran.
 type Machine struct {
-	Time       time.Time `json:"time"`
-	CPUs       int       `json:"cpus"`
-	LoadBefore string    `json:"loadavgBefore"`
-	LoadAfter  string    `json:"loadavgAfter"`
+	Time time.Time `json:"time"`
+	CPUs int       `json:"cpus"`
+	// Loop is how long one processor takes for a fixed computation, so that runs on different days can be compared.
+	Loop       time.Duration `json:"loopNanoseconds"`
+	LoadBefore string        `json:"loadavgBefore"`
+	LoadAfter  string        `json:"loadavgAfter"`
 }
 
-// Begin notes the load before the first measurement.
+// Begin notes the load before the first measurement, and how fast the machine is.
 func Begin() Machine {
-	return Machine{Time: time.Now(), CPUs: runtime.NumCPU(), LoadBefore: loadavg()}
+	return Machine{Time: time.Now(), CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Loop: loop()}
+}
+
+// loop is the fastest of five SHA-256 sums of 16 MiB.
+func loop() time.Duration {
+	block := make([]byte, 1<<20)
+	fastest := time.Duration(math.MaxInt64)
+	for range 5 {
+		start, sum := time.Now(), sha256.New()
+		for range 16 {
+			sum.Write(block)
+		}
+		sum.Sum(nil)
+		fastest = min(fastest, time.Since(start))
+	}
+	return fastest
 }
 
 // End notes the load after the last one.
@@ -38,8 +54,10 @@ func (m *Machine) End() { m.LoadAfter = loadavg() }
 
 // String is the first line of a table.
 func (m *Machine) String() string {
-	return fmt.Sprintf("%d CPUs %s; loadavg %s before, %s after", m.CPUs, runtime.GOARCH, m.LoadBefore, m.LoadAfter)
+	return fmt.Sprintf("%d CPUs %s, SHA-256 of 16 MiB in %s; loadavg %s before, %s after", m.CPUs, runtime.GOARCH, Duration(m.Loop), m.LoadBefore, m.LoadAfter)
 }
+
+func (m *Machine) ran() *Machine { return m }
 
 func loadavg() string {
 	content, err := os.ReadFile("/proc/loadavg")
@@ -49,85 +67,67 @@ func loadavg() string {
 	return string(bytes.TrimSpace(content))
 }
 
-// Verdict compares one figure with its target.
-type Verdict struct {
-	What   string `json:"what"`
-	Target string `json:"target"`
-	Found  string `json:"found"`
-	Met    bool   `json:"met"`
-}
-
-// AtMost is the verdict on a figure that should be no larger than most.
-func AtMost[T cmp.Ordered](what string, found, most T, text func(T) string) Verdict {
-	return Verdict{What: what, Target: "<= " + text(most), Found: text(found), Met: found <= most}
-}
-
-// None is the verdict on a number that should be 0.
-func None(what string, found int) Verdict {
-	return Verdict{What: what, Target: "0", Found: fmt.Sprint(found), Met: found == 0}
-}
-
-// Verdicts prints a table of verdicts by what they are about.
-type Verdicts struct{ table *tabwriter.Writer }
-
-// NewVerdicts prints to out.
-func NewVerdicts(out io.Writer) Verdicts {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "target\t\t\tfound\t")
-	return Verdicts{table}
-}
-
-// Add prints the verdicts about one thing.
-func (v Verdicts) Add(about string, all ...Verdict) {
-	for _, one := range all {
-		outcome := "met"
-		if !one.Met {
-			outcome = "MISSED"
-		}
-		fmt.Fprintf(v.table, "%s\t%s\t%s\t%s\t%s\n", about, one.What, one.Target, one.Found, outcome)
-	}
-}
-
-// Flush ends the table.
-func (v Verdicts) Flush() error { return v.table.Flush() }
-
-// Findings are all that a run has found.
+// Findings are all that a run has found. They embed Machine.
 type Findings interface {
 	// End notes the load after the last measurement.
 	End()
+	// Print prints the tables, without the verdicts.
 	Print(out io.Writer) error
 	Figures() []Figure
+	Verdicts() Verdicts
+
+	ran() *Machine
 }
 
-// folder of the reports, in the checkout.
-const folder = "dist/bench"
+// Folder of the reports, in the checkout.
+const Folder = "dist/bench"
 
-// Finish prints what was found and saves it in dist/bench.
+// Finish prints what was found and saves it in Folder.
 func Finish(benchmark string, found Findings) error {
 	fmt.Println()
-	return errors.Join(found.Print(os.Stdout), Save(folder, benchmark, found, found.Print, found.Figures()...))
+	return errors.Join(write(os.Stdout, found), Save(Folder, benchmark, found))
 }
 
-// Save keeps a report in folder: what table prints as name.txt, all of it as name.json; the figures for benchstat as
-// name.bench and as a picture in name.svg.
-func Save(folder, name string, report any, table func(io.Writer) error, figures ...Figure) error {
+func write(out io.Writer, found Findings) error {
+	if err := found.Print(out); err != nil {
+		return err
+	}
+	return found.Verdicts().Print(out)
+}
+
+// SummarySuffix is what the file of a Summary is called after the benchmark.
+const SummarySuffix = ".verdicts.json"
+
+// Summary is what a run comes to: the content of BENCHMARK.verdicts.json.
+type Summary struct {
+	Benchmark string   `json:"benchmark"`
+	Machine   Machine  `json:"machine"`
+	Verdicts  Verdicts `json:"verdicts"`
+}
+
+// Save keeps a report in folder: the tables as BENCHMARK.txt, all of it as BENCHMARK.json, its Summary as
+// BENCHMARK.verdicts.json; the figures for benchstat as BENCHMARK.bench and as a picture in BENCHMARK.svg.
+func Save(folder, benchmark string, found Findings) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("save report: %w", err)
 	}
-	raw, err := json.MarshalIndent(report, "", " ")
-	if err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
 	var text bytes.Buffer
-	if err := table(&text); err != nil {
+	if err := write(&text, found); err != nil {
 		return fmt.Errorf("save report: %w", err)
 	}
-	files := map[string][]byte{name + ".json": raw, name + ".txt": text.Bytes()}
-	if len(figures) > 0 {
-		files[name+".bench"], files[name+".svg"] = benchstat(name, figures), plot(name, figures)
+	files := map[string][]byte{".txt": text.Bytes()}
+	for name, value := range map[string]any{".json": found, SummarySuffix: Summary{benchmark, *found.ran(), found.Verdicts()}} {
+		raw, err := json.MarshalIndent(value, "", " ")
+		if err != nil {
+			return fmt.Errorf("save report: %w", err)
+		}
+		files[name] = raw
 	}
-	for file, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil {
+	if figures := found.Figures(); len(figures) > 0 {
+		files[".bench"], files[".svg"] = benchstat(benchmark, figures), plot(benchmark, figures)
+	}
+	for ending, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, benchmark+ending), content, 0o644); err != nil {
 			return fmt.Errorf("save report: %w", err)
 		}
 	}

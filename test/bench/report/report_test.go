@@ -47,20 +47,34 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestSaveKeepsTableAndData(t *testing.T) {
+type found struct {
+	report.Machine
+	figures  []report.Figure
+	verdicts report.Verdicts
+}
+
+func (found) Print(out io.Writer) error {
+	_, err := fmt.Fprintln(out, "a table")
+	return err
+}
+func (f found) Figures() []report.Figure   { return f.figures }
+func (f found) Verdicts() report.Verdicts { return f.verdicts }
+
+func TestSaveKeepsTablesAndData(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "bench")
-	machine := report.Begin()
-	machine.End()
-	table := func(out io.Writer) error {
-		verdicts := report.NewVerdicts(out)
-		verdicts.Add("one", report.Verdict{What: "late", Target: "<= 1 s", Found: "2 s"}, report.Verdict{What: "writes", Target: "0", Found: "0", Met: true})
-		return verdicts.Flush()
+	f := &found{Machine: report.Begin()}
+	f.verdicts.Add("one", report.Verdict{What: "late", Target: "<= 1 s", Found: "2 s"}, report.Verdict{What: "writes", Target: "0", Found: "0", Met: true})
+	f.End()
+	if f.Loop <= 0 {
+		t.Errorf("the fixed computation took %s", f.Loop)
 	}
-	if err := report.Save(folder, "x", &machine, table); err != nil {
+	if err := report.Save(folder, "x", f); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"x.txt": "MISSED", "x.json": fmt.Sprintf(`"cpus": %d`, machine.CPUs)} {
+	for name, want := range map[string]string{
+		"x.txt": "MISSED", "x.json": fmt.Sprintf(`"cpus": %d`, f.CPUs), "x.verdicts.json": `"about": "one"`,
+	} {
 		content, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil || !strings.Contains(string(content), want) {
 			t.Errorf("%s: %v, %s, want %q in it", name, err, content, want)

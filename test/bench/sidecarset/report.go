@@ -42,7 +42,12 @@ func (f *findings) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\nrefit-manager after a restart: all pods taken in after %s\n"+
 		"OpenKruise was not measured: its images are not available here. It lists and parses all matched pods for each flip.\n\n", report.Duration(f.Restart))
-	verdicts := report.NewVerdicts(out)
+	return nil
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for i := range f.Steps {
 		if s := &f.Steps[i]; s.Name == rollout {
 			verdicts.Add("rollout", report.Verdict{What: "writes a pod", Target: fmt.Sprintf("<= %.1f", writesPerPod), Found: fmt.Sprintf("%.3f", s.Ratio()), Met: s.Ratio() <= writesPerPod})
@@ -55,8 +60,8 @@ func (f *findings) Print(out io.Writer) error {
 		}
 		verdicts.Add("refit-manager", report.AtMost("peak memory", peak, memory, report.Bytes))
 	}
-	fakenodes.JudgeFlips(verdicts, f.Flips)
-	return verdicts.Flush()
+	fakenodes.JudgeFlips(&verdicts, f.Flips)
+	return verdicts
 }
 
 // Figures are what is compared between runs.

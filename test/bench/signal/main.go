@@ -184,6 +184,9 @@ func (f *findings) Print(w io.Writer) error {
 	return table.Flush()
 }
 
+// Verdicts are none: the ratios are in the table.
+func (f *findings) Verdicts() report.Verdicts { return nil }
+
 // Figures are what is compared between runs; the floor is pkill.
 func (f *findings) Figures() []report.Figure {
 	var all []report.Figure

@@ -58,21 +58,22 @@ func (f *findings) Print(out io.Writer) error {
 		r := &f.Results[i]
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t\n", r.Way, r.Pods, report.Duration(r.total()), report.Duration(r.unavailable()), r.Created)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	verdicts := report.NewVerdicts(out)
+	return table.Flush()
+}
+
+// Verdicts compare with the targets.
+func (f *findings) Verdicts() report.Verdicts {
+	var verdicts report.Verdicts
 	for i := range f.Results {
 		if r := &f.Results[i]; r.InPlace {
-			f.judge(verdicts, r)
+			f.judge(&verdicts, r)
 		}
 	}
-	return verdicts.Flush()
+	return verdicts
 }
 
 // judge compares an update in place with the rolling updates of the same pace.
-func (f *findings) judge(verdicts report.Verdicts, r *result) {
+func (f *findings) judge(verdicts *report.Verdicts, r *result) {
 	about := fmt.Sprintf("%d pods, %s", r.Pods, r.Way)
 	verdicts.Add(about, report.None("pods created", r.Created))
 	for i := range f.Results {
