@@ -122,6 +122,11 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 		d.ready(now, v1alpha1.ReasonPending, reason+": waiting for the end of RestartRollout "+observed.Busy)
 		return
 	}
+	if opens := observed.Settings.Window.opens(now); opens.After(now) {
+		d.Again = recheck.On(opens)
+		d.ready(now, v1alpha1.ReasonPending, fmt.Sprintf("%s: waiting for the window that begins at %s", reason, opens.UTC().Format(time.RFC3339)))
+		return
+	}
 	if mounted(observed.References, changed) {
 		if change.RefreshTime == nil {
 			d.Refresh, change.RefreshTime = name, &metav1.Time{Time: now}
@@ -209,7 +214,7 @@ func newRollout(trigger *v1alpha1.RestartTrigger, settings Settings, name string
 	}}
 	created.Spec = v1alpha1.RestartRolloutSpec{
 		TargetRef: &target, Containers: v1alpha1.RolloutContainers(settings.Containers...), TTLSecondsAfterFinished: new(int32(timeToLive)),
-		RolloutPace: v1alpha1.RolloutPace{MaxUnavailable: settings.MaxUnavailable},
+		RolloutPace: v1alpha1.RolloutPace{MaxUnavailable: settings.MaxUnavailable, Paused: settings.Paused},
 	}
 	return created
 }

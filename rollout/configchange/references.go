@@ -26,6 +26,8 @@ const (
 type Settings struct {
 	Containers     []string
 	MaxUnavailable *intstr.IntOrString // nil means the default of a RestartRollout
+	Paused         bool                // rollouts are created paused
+	Window         *Window             // when rollouts may be created; nil: always
 }
 
 const (
@@ -59,7 +61,16 @@ func Read(annotations map[string]string, pod *corev1.PodSpec) (Settings, error) 
 		}
 		s.MaxUnavailable = new(intstr.Parse(value))
 	}
-	return s, nil
+	switch value := annotations[v1alpha1.AnnotationRestartPaused]; value {
+	case "true":
+		s.Paused = true
+	case "", "false":
+	default:
+		return s, invalid(v1alpha1.AnnotationRestartPaused, fmt.Sprintf("must be true or false: got %q", foreign.Shorten(value, maxText)))
+	}
+	var err error
+	s.Window, err = readWindow(annotations)
+	return s, err
 }
 
 func invalid(annotation, message string) error {

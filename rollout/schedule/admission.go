@@ -19,7 +19,7 @@ func Admit(schedule *v1alpha1.RestartSchedule, user string) (*v1alpha1.RestartSc
 	if err != nil {
 		return nil, err
 	}
-	if times.never() {
+	if times.Never() {
 		return nil, invalid("spec.schedule", errors.New("must be due at some date: none of its months has its day"))
 	}
 	if selector := schedule.Spec.RolloutTemplate.Spec.Selector; selector != nil {

@@ -13,6 +13,12 @@ import (
 	"github.com/refit-project/refit/rollout"
 )
 
+// Fields in the errors of Read.
+const (
+	FieldSchedule = "spec.schedule"
+	FieldTimeZone = "spec.timeZone"
+)
+
 // Times computes the scheduled times of a schedule.
 type Times struct {
 	cron cron.Schedule
@@ -22,22 +28,22 @@ type Times struct {
 // Read parses spec.schedule and spec.timeZone. The error is a *rollout.InvalidError.
 func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 	if strings.Contains(spec.Schedule, "TZ=") {
-		return Times{}, invalid("spec.schedule", errors.New("must have no time zone; use spec.timeZone"))
+		return Times{}, invalid(FieldSchedule, errors.New("must have no time zone; use spec.timeZone"))
 	}
 	parsed, err := cron.ParseStandard(spec.Schedule)
 	if err != nil {
-		return Times{}, invalid("spec.schedule", err)
+		return Times{}, invalid(FieldSchedule, err)
 	}
 	if _, interval := parsed.(cron.ConstantDelaySchedule); interval {
-		return Times{}, invalid("spec.schedule", errors.New("must be times of day and not an interval: @every is counted from a start that is not known"))
+		return Times{}, invalid(FieldSchedule, errors.New("must be times of day and not an interval: @every is counted from a start that is not known"))
 	}
 	zone := time.UTC
 	if spec.TimeZone != "" {
 		if strings.EqualFold(spec.TimeZone, "Local") {
-			return Times{}, invalid("spec.timeZone", errors.New("must be the name of a time zone, as Europe/Paris"))
+			return Times{}, invalid(FieldTimeZone, errors.New("must be the name of a time zone, as Europe/Paris"))
 		}
 		if zone, err = time.LoadLocation(spec.TimeZone); err != nil {
-			return Times{}, invalid("spec.timeZone", err)
+			return Times{}, invalid(FieldTimeZone, err)
 		}
 	}
 	return Times{cron: parsed, zone: zone}, nil
@@ -48,8 +54,8 @@ func (s Times) After(t time.Time) time.Time {
 	return s.cron.Next(t.In(s.zone)).UTC()
 }
 
-// never reports whether no date matches the schedule. The result does not depend on the present time: the search begins in a leap year.
-func (s Times) never() bool {
+// Never reports whether no date matches the schedule. The result does not depend on the present time: the search begins in a leap year.
+func (s Times) Never() bool {
 	return s.After(time.Date(2000, time.January, 1, 0, 0, 0, 0, s.zone)).IsZero()
 }
 

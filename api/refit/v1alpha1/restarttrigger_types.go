@@ -15,7 +15,23 @@ const (
 	AnnotationRestartOnConfigChange = "refit.dev/restart-on-config-change"
 	// AnnotationRestartMaxUnavailable is maxUnavailable of the RestartRollouts; default 1.
 	AnnotationRestartMaxUnavailable = "refit.dev/restart-max-unavailable"
+	// AnnotationRestartPaused with the value true creates the RestartRollouts paused: nothing is restarted before somebody resumes them.
+	AnnotationRestartPaused = "refit.dev/restart-paused"
+	// AnnotationRestartWindow is when a window begins in which RestartRollouts are created, as the schedule of a CronJob; default: always.
+	AnnotationRestartWindow = "refit.dev/restart-window"
+	// AnnotationRestartWindowDuration is the length of the window, from 1m to 168h; required with a window.
+	AnnotationRestartWindowDuration = "refit.dev/restart-window-duration"
+	// AnnotationRestartWindowTimeZone is the time zone of the window, as Europe/Paris; default UTC.
+	AnnotationRestartWindowTimeZone = "refit.dev/restart-window-time-zone"
 )
+
+// RestartTriggerAnnotations returns all annotations of a workload that a RestartTrigger depends on.
+func RestartTriggerAnnotations() []string {
+	return []string{
+		AnnotationRestartOnConfigChange, AnnotationRestartMaxUnavailable, AnnotationRestartPaused,
+		AnnotationRestartWindow, AnnotationRestartWindowDuration, AnnotationRestartWindowTimeZone,
+	}
+}
 
 // AnnotationConfigRefresh is written to pods whose volumes contain a changed ConfigMap or Secret, so that kubelet updates
 // the volumes now. Its value is the name of the RestartRollout that follows.

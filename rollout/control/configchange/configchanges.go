@@ -101,6 +101,14 @@ func (r *reconciler) decide(ctx context.Context, trigger *v1alpha1.RestartTrigge
 	return configchange.Next(trigger, observed, r.Clock()), nil
 }
 
+// paused says how a rollout that waits for a user begins.
+func paused(created *v1alpha1.RestartRollout) string {
+	if !created.Spec.Paused {
+		return ""
+	}
+	return "; it waits for kubectl refit rollout resume restartrollout/" + created.Name + " --namespace=" + created.Namespace
+}
+
 func (r *reconciler) carryOut(ctx context.Context, trigger *v1alpha1.RestartTrigger, target *target, decision configchange.Decision) error {
 	if decision.Refresh != "" {
 		if err := r.refresh(ctx, trigger, target, decision.Refresh); err != nil {
@@ -112,7 +120,7 @@ func (r *reconciler) carryOut(ctx context.Context, trigger *v1alpha1.RestartTrig
 		switch err := r.client.Create(ctx, created); {
 		case err == nil:
 			r.Logger.Info("configuration changed", "workload", trigger.Namespace+"/"+trigger.Name, "reason", reason, "rollout", created.Name)
-			r.Recorder.Eventf(target.object, created, corev1.EventTypeNormal, "ConfigChanged", "Restart", "%s: RestartRollout %s has been created", reason, created.Name)
+			r.Recorder.Eventf(target.object, created, corev1.EventTypeNormal, "ConfigChanged", "Restart", "%s: RestartRollout %s has been created%s", reason, created.Name, paused(created))
 		case !apierrors.IsAlreadyExists(err):
 			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 				r.Recorder.Eventf(target.object, nil, corev1.EventTypeWarning, "RolloutRefused", "Restart", "RestartRollout %s was refused: %v", created.Name, err)

@@ -3,6 +3,7 @@ package configchange
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,7 +83,7 @@ func trim(object any) (any, error) {
 	trimmed := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
 	}}
-	for _, key := range []string{v1alpha1.AnnotationRestartOnConfigChange, v1alpha1.AnnotationRestartMaxUnavailable} {
+	for _, key := range v1alpha1.RestartTriggerAnnotations() {
 		if value, ok := o.Annotations[key]; ok {
 			metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, key, value)
 		}
@@ -101,9 +102,9 @@ func workloadChanged() predicate.TypedPredicate[*metav1.PartialObjectMetadata] {
 		CreateFunc: func(e event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return wants(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
+			// Of the annotations the cache has only those that matter.
 			return wants(before) != wants(after) || wants(after) && (before.UID != after.UID || before.Generation != after.Generation ||
-				before.Annotations[v1alpha1.AnnotationRestartOnConfigChange] != after.Annotations[v1alpha1.AnnotationRestartOnConfigChange] ||
-				before.Annotations[v1alpha1.AnnotationRestartMaxUnavailable] != after.Annotations[v1alpha1.AnnotationRestartMaxUnavailable])
+				!maps.Equal(before.Annotations, after.Annotations))
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	}

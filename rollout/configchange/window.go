@@ -1,0 +1,69 @@
+package configchange
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/rollout"
+	"github.com/refit-project/refit/rollout/schedule"
+)
+
+// Limits of a window's length. A window that is longer than a week is always open with most schedules.
+const (
+	minWindow = time.Minute
+	maxWindow = 7 * 24 * time.Hour
+)
+
+// maxText is the number of bytes of an annotation in a message.
+const maxText = 63
+
+// Window is when restarts may begin. A nil Window is always open.
+type Window struct {
+	begins   schedule.Times
+	duration time.Duration
+}
+
+// readWindow parses the annotations of a window; nil if there is none. The error is a *rollout.InvalidError.
+func readWindow(annotations map[string]string) (*Window, error) {
+	begin, ok := annotations[v1alpha1.AnnotationRestartWindow]
+	length, hasLength := annotations[v1alpha1.AnnotationRestartWindowDuration]
+	zone, hasZone := annotations[v1alpha1.AnnotationRestartWindowTimeZone]
+	switch {
+	case !ok && (hasLength || hasZone):
+		return nil, invalid(v1alpha1.AnnotationRestartWindow, "is required with the other annotations of a window: a schedule as of a CronJob, when the window begins")
+	case !ok:
+		return nil, nil
+	case !hasLength:
+		return nil, invalid(v1alpha1.AnnotationRestartWindowDuration, "is required with "+v1alpha1.AnnotationRestartWindow+": how long the window is, as 4h")
+	}
+	duration, err := time.ParseDuration(foreign.Shorten(length, maxText))
+	if err != nil || duration < minWindow || duration > maxWindow {
+		return nil, invalid(v1alpha1.AnnotationRestartWindowDuration, fmt.Sprintf("must be a duration from 1m to 168h, as 4h: got %q", foreign.Shorten(length, maxText)))
+	}
+	times, err := schedule.Read(&v1alpha1.RestartScheduleSpec{Schedule: begin, TimeZone: zone})
+	if err == nil && times.Never() {
+		err = &rollout.InvalidError{Field: schedule.FieldSchedule, Message: "no date matches it"}
+	}
+	if wrong := (*rollout.InvalidError)(nil); errors.As(err, &wrong) {
+		annotation := v1alpha1.AnnotationRestartWindow
+		if wrong.Field == schedule.FieldTimeZone {
+			annotation = v1alpha1.AnnotationRestartWindowTimeZone
+		}
+		return nil, invalid(annotation, foreign.Shorten(wrong.Message, maxMessage))
+	}
+	return &Window{begins: times, duration: duration}, nil
+}
+
+// maxMessage is the number of bytes of a message of the parser of schedules, which repeats what it cannot read.
+const maxMessage = 256
+
+// opens returns when restarts may begin: now, or the begin of the next window.
+func (w *Window) opens(now time.Time) time.Time {
+	if w == nil || !w.begins.Last(now.Add(-w.duration), now).IsZero() {
+		return now
+	}
+	return w.begins.After(now)
+}
