@@ -89,7 +89,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	err = ctrl.NewControllerManagedBy(mgr).Named("imagepulljob").For(&v1beta1.ImagePullJob{}).
 		Watches(&v1beta1.NodeImage{}, a.jobsOfNode()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(a.jobsOfPod)).
-		WithOptions(cfg.options()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
+		WithOptions(cfg.jobOptions()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImagePullJob{}, conflict.Reconciler(&jobs{a})))
 	if err != nil {
 		return fmt.Errorf("set up ImagePullJobs: %w", err)
 	}
@@ -115,6 +115,14 @@ func (c *Config) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: c.Workers, NewQueue: faircontrol.Queue, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
 	}
+}
+
+// jobOptions are the options for ImagePullJobs. Workers wait for the writes of NodeImages: one namespace has as many of them as
+// other controllers have, and there are as many more for the other namespaces.
+func (c *Config) jobOptions() controller.Options {
+	options := c.options()
+	options.MaxConcurrentReconciles, options.NewQueue = 2*c.Workers, faircontrol.Limited(c.Workers)
+	return options
 }
 
 // later returns the result for a decision that requests another reconciliation at a time.

@@ -2,6 +2,8 @@
 // not delay the others. Limits, pace and execution are decided by its importers.
 package fair
 
+import "slices"
+
 // Turns holds waiting items. Items of one share are taken in the order in which they were added, and the shares take turns.
 // The zero value is empty and ready to use. Methods must not be called concurrently.
 type Turns[T any] struct {
@@ -24,11 +26,21 @@ func (t *Turns[T]) Add(share string, what T) {
 
 // Take removes the first item of the next share; ok is false if nothing waits.
 func (t *Turns[T]) Take() (what T, ok bool) {
-	if t.n == 0 {
+	return t.TakeOf(func(string) bool { return true })
+}
+
+// TakeOf is Take for the shares that may have a turn. The others keep their place.
+func (t *Turns[T]) TakeOf(may func(share string) bool) (what T, ok bool) {
+	at := slices.IndexFunc(t.next, may)
+	if at < 0 {
 		return what, false
 	}
-	share := t.next[0]
-	t.next = t.next[1:]
+	share := t.next[at]
+	if at == 0 {
+		t.next = t.next[1:]
+	} else {
+		t.next = slices.Delete(t.next, at, at+1)
+	}
 	of := t.waiting[share]
 	what = of[0]
 	clear(of[:1]) // the array is kept for a while
@@ -37,6 +49,17 @@ func (t *Turns[T]) Take() (what T, ok bool) {
 		t.next = append(t.next, share)
 	}
 	return what, true
+}
+
+// LenOf returns the number of waiting items of the shares that may have a turn.
+func (t *Turns[T]) LenOf(may func(share string) bool) int {
+	n := 0
+	for share, of := range t.waiting {
+		if may(share) {
+			n += len(of)
+		}
+	}
+	return n
 }
 
 // Drop removes the newest item of the largest share; of several largest ones, of the share whose turn is last. ok is false

@@ -49,6 +49,25 @@ func TestSharesTakeTurns(t *testing.T) {
 	}
 }
 
+func TestSharesThatMayNotHaveATurnKeepTheirPlace(t *testing.T) {
+	t.Parallel()
+	var turns fair.Turns[string]
+	add(&turns, "a1", "b1", "c1", "a2", "c2")
+	not := func(excluded string) func(string) bool { return func(share string) bool { return share != excluded } }
+	if n := turns.LenOf(not("a")); n != 3 {
+		t.Errorf("%d without a", n)
+	}
+	if what, ok := turns.TakeOf(not("a")); !ok || what != "b1" {
+		t.Errorf("%q without a", what)
+	}
+	if what, ok := turns.TakeOf(func(string) bool { return false }); ok {
+		t.Errorf("%q of none", what)
+	}
+	if got := take(&turns, 9); got != "a1 c1 a2 c2" {
+		t.Errorf("then %s", got)
+	}
+}
+
 func TestTheNewestOfTheShareWithTheMostIsDropped(t *testing.T) {
 	t.Parallel()
 	var turns fair.Turns[string]

@@ -2,7 +2,9 @@ package control_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +38,60 @@ func TestNamespaceWithManyObjectsDoesNotDelayAnother(t *testing.T) {
 	if n := queue.Len(); n != 999 {
 		t.Errorf("%d are left", n)
 	}
+}
+
+// The workers that reconcile a tenant's objects may all wait for the same slow write. Another tenant's object does not wait for them.
+func TestNamespaceLeavesWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		queue := control.Limited(2)("test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second))
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer queue.ShutDown()
+		var mu sync.Mutex
+		began := map[string]time.Duration{}
+		running, most, start := 0, 0, time.Now()
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
+			most = max(most, running)
+		}
+		for range 4 {
+			all.Go(func() {
+				for {
+					item, ended := queue.Get()
+					if ended {
+						return
+					}
+					mu.Lock()
+					began[item.String()] = time.Since(start)
+					mu.Unlock()
+					if item.Namespace == "hostile" {
+						count(1)
+						time.Sleep(time.Second)
+						count(-1)
+					}
+					queue.Done(item)
+				}
+			})
+		}
+		for i := range 10 {
+			queue.Add(request("hostile", fmt.Sprint("pull-", i)))
+		}
+		time.Sleep(100 * time.Millisecond)
+		queue.Add(request("other", "pull"))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if most != 2 || began["other/pull"] != 100*time.Millisecond {
+			t.Errorf("%d objects of one namespace at a time, the other one after %s", most, began["other/pull"])
+		}
+		if len(began) != 11 || began["hostile/pull-9"] != 4*time.Second {
+			t.Errorf("%d were reconciled, the last one after %s", len(began), began["hostile/pull-9"])
+		}
+	})
 }
 
 // An object that changes while it is reconciled is reconciled again.
