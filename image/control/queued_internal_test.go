@@ -48,7 +48,7 @@ func TestJobsOfANamespaceThatPullsMuchWaitForTheirTurn(t *testing.T) {
 		w.check(w.Get(t.Context(), client.ObjectKeyFromObject(objects[len(objects)-1]), &job))
 		return job.Status
 	}
-	if s := last(); s.Active != 0 || !strings.HasSuffix(s.Message, fmt.Sprintf("1 of 1 nodes wait for other pulls, for example NodeImage a has %d pulls of namespace mallory that have not ended, which is the most there can be", atOnce)) {
+	if s := last(); s.Active != 0 || !strings.HasSuffix(s.Message, "1 of 1 nodes wait for other pulls, for example NodeImage a has 24 KiB of pulls of namespace mallory that have not ended, which is the most there can be") {
 		t.Errorf("%+v", s)
 	}
 	before := w.nodeImage("a")

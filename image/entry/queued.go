@@ -14,7 +14,8 @@ func Queued(node *v1beta1.NodeImage, job *v1beta1.ImagePullJob) string {
 	if _, err := image.Parse(job.Spec.Image); err != nil || held(node, job.Namespace) < maxShare {
 		return ""
 	}
-	return fmt.Sprintf("%d pulls of namespace %s that have not ended", countUnfinished(node, job.Namespace), job.Namespace)
+	// Without the number of pulls: each change of it would be a write of the status of each job that waits.
+	return fmt.Sprintf("%d KiB of pulls of namespace %s that have not ended", maxShare>>10, job.Namespace)
 }
 
 // held returns the size of the entries of a namespace that cannot be removed for others.
@@ -24,19 +25,6 @@ func held(node *v1beta1.NodeImage, namespace string) int {
 		return all
 	}
 	return unfinished
-}
-
-func countUnfinished(node *v1beta1.NodeImage, namespace string) int {
-	n := 0
-	for name := range node.Spec.Images {
-		tags := node.Spec.Images[name].Tags
-		for i := range tags {
-			if _, ended := endOf(&tags[i], image.TagStatus(&node.Status, image.Reference{Repository: name, Tag: tags[i].Tag}), namespace); has(&tags[i], namespace) && !ended {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // Freed returns the namespaces whose waiting jobs may begin after a change of a NodeImage: they are reconciled when half of

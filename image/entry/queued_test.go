@@ -66,7 +66,7 @@ func TestANamespaceWaitsForItsOwnPulls(t *testing.T) {
 	if most < 8 || most > 16 {
 		t.Fatalf("%d pulls at a time", most)
 	}
-	says := fmt.Sprintf("%d pulls of namespace mallory that have not ended", most)
+	const says = "24 KiB of pulls of namespace mallory that have not ended"
 	for name, tc := range map[string]struct {
 		node *v1beta1.NodeImage
 		job  *v1beta1.ImagePullJob
@@ -74,6 +74,7 @@ func TestANamespaceWaitsForItsOwnPulls(t *testing.T) {
 	}{
 		"one less than the most": {pulling(most - 1), nth("mallory", 99), ""},
 		"the most":               {pulling(most), nth("mallory", 99), says},
+		"more than that":         {pulling(most + 1), nth("mallory", 99), says}, // each other text would be a write for each job that waits
 		"some have ended":        {ends(pulling(most), 1), nth("mallory", 99), ""},
 		"one that is pulled":     {pulling(most), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.UID, j.Spec.Image = "mallory", "again", "mallory-7:v1" }), says},
 		"of another namespace":   {pulling(most), nth("bar", 0), ""},

@@ -48,7 +48,7 @@ type Pace struct {
 }
 
 // maxYield limits the interval that Pace.Yield causes.
-const maxYield = 3 * time.Second
+const maxYield = 2 * time.Second
 
 func (p Pace) withDefaults() Pace {
 	for _, d := range []struct {
