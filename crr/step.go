@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 const (
@@ -169,7 +170,7 @@ func (s *subject) removeExited() {
 // retryLater reports whether the next attempt has to wait because the last one failed.
 func (s *subject) retryLater() bool {
 	s.state.Message = podrules.Short(s.action.Err) + ": trying again"
-	due := s.action.Done.Add(backoff(time.Second, s.action.Failures-1, maxRetryDelay))
+	due := s.action.Done.Add(wait.Backoff{First: time.Second, Last: maxRetryDelay}.After(s.action.Failures))
 	if !s.now.Before(due) {
 		return false
 	}
@@ -199,7 +200,7 @@ func (s *subject) handleMissing() {
 	if s.action.Touches >= maxTouches {
 		return
 	}
-	due := s.action.Done.Add(backoff(relist, s.action.Touches, time.Minute))
+	due := s.action.Done.Add(wait.Backoff{First: relist, Last: time.Minute}.After(s.action.Touches + 1))
 	if !s.action.Done.IsZero() && s.now.Before(due) {
 		s.revisit = due
 		return
@@ -258,12 +259,4 @@ func (s *subject) fail(reason, message string) {
 	s.failure = reason
 	s.state.Phase = v1beta1.ContainerRecreateRequestFailed
 	s.state.Message = podrules.Short(message)
-}
-
-// backoff returns first doubled n times, limited to most.
-func backoff(first time.Duration, n int, most time.Duration) time.Duration {
-	for ; n > 0 && first < most; n-- {
-		first *= 2
-	}
-	return min(first, most)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
@@ -99,10 +100,21 @@ type policy struct {
 	conditions []admissionregistrationv1.MatchCondition
 	rules      []admissionregistrationv1.Validation
 	params     bool
+	// operations are those of the resource rules; nil means all.
+	operations []admissionregistrationv1.OperationType
+}
+
+// covers reports whether the API server evaluates the policy for an operation.
+func (p policy) covers(operation admission.Operation) bool {
+	of := admissionregistrationv1.OperationType(operation)
+	return p.operations == nil || slices.Contains(p.operations, admissionregistrationv1.OperationAll) || slices.Contains(p.operations, of)
 }
 
 func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) {
 	t.Helper()
+	if r.operation != "" && !p.covers(r.operation) {
+		return false, ""
+	}
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +191,11 @@ func shipped(t *testing.T, pattern, name string) policy {
 	t.Helper()
 	for _, p := range documents[admissionregistrationv1.ValidatingAdmissionPolicy](t, pattern, "ValidatingAdmissionPolicy") {
 		if p.Name == name {
-			return policy{name, p.Spec.Variables, p.Spec.MatchConditions, p.Spec.Validations, p.Spec.ParamKind != nil}
+			made := policy{name: name, variables: p.Spec.Variables, conditions: p.Spec.MatchConditions, rules: p.Spec.Validations, params: p.Spec.ParamKind != nil}
+			for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+				made.operations = append(made.operations, rule.Operations...)
+			}
+			return made
 		}
 	}
 	t.Fatalf("no policy %s", name)

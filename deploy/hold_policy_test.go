@@ -1,121 +1,18 @@
 package deploy_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 const (
 	byAlice   = "alice"
 	byManager = "system:serviceaccount:refit-system:refit-manager"
 )
-
-// write is an update of a workload. The texts are JSON of metadata and spec.
-type write struct {
-	kind, user     string
-	before, after  string
-	targets, spec  string // of the InPlaceUpdatePolicy; empty: the workload, nothing
-	accepted, gone bool   // the policy
-}
-
-func (w write) policy() string {
-	status, deleted := "False", ""
-	if w.accepted {
-		status = "True"
-	}
-	if w.gone {
-		deleted = `,"deletionTimestamp":"2026-11-26T12:00:00Z"`
-	}
-	return `{"apiVersion":"refit.dev/v1alpha1","kind":"InPlaceUpdatePolicy","metadata":{"name":"p"` + deleted + `},"spec":{"targetRef":{"apiVersion":"apps/v1",` +
-		`"kind":"` + w.kind + `","name":"` + w.targets + `"}` + w.spec + `},"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Accepted","status":"` + status + `"}]}}`
-}
-
-func (w write) object(t *testing.T, text string) runtime.Object {
-	t.Helper()
-	object := map[string]runtime.Object{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}}[w.kind]
-	if err := json.Unmarshal([]byte(text), object); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	object.GetObjectKind().SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(w.kind))
-	return object
-}
-
-// holds has the API server's code evaluate the policy. It returns what is stored, and what the condition has cost.
-func (w write) holds(t *testing.T) (stored runtime.Object, cost int64) {
-	t.Helper()
-	p := documents[admissionregistrationv1.MutatingAdmissionPolicy](t, "hold/*.yaml", "MutatingAdmissionPolicy")[0]
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := cel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
-	var variables []cel.NamedExpressionAccessor
-	for _, v := range p.Spec.Variables {
-		variables = append(variables, variable{admissionregistrationv1.Variable(v)})
-	}
-	compiler.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
-	kind, resource := appsv1.SchemeGroupVersion.WithKind(w.kind), appsv1.SchemeGroupVersion.WithResource(strings.ToLower(w.kind)+"s")
-	after := w.object(t, w.after)
-	attributes := &admission.VersionedAttributes{
-		Attributes:    admission.NewAttributesRecord(after, w.object(t, w.before), kind, "shop", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: w.user}),
-		VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(w.object(t, w.before)),
-	}
-	bound := cel.OptionalVariableBindings{VersionedParams: object(t, w.policy())}
-	request := &admissionv1.AdmissionRequest{
-		Operation: admissionv1.Update, Name: "web", Namespace: "shop", Kind: metav1.GroupVersionKind(kind), Resource: metav1.GroupVersionResource(resource),
-		UserInfo: authenticationv1.UserInfo{Username: w.user},
-	}
-	var conditions []cel.ExpressionAccessor
-	for _, c := range p.Spec.MatchConditions {
-		conditions = append(conditions, expression(c.Expression))
-	}
-	results, rest, err := compiler.CompileCondition(conditions, declared, environment.StoredExpressions).ForInput(
-		t.Context(), attributes, request, bound, nil, celconfig.RuntimeCELCostBudgetMatchConditions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, result := range results {
-		if result.Error != nil {
-			t.Fatal(result.Error)
-		}
-		if result.EvalResult.Value() != true {
-			return after, celconfig.RuntimeCELCostBudgetMatchConditions - rest
-		}
-	}
-	declared.HasPatchTypes = true
-	scheme := runtime.NewScheme()
-	if err := appsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	for _, mutation := range p.Spec.Mutations {
-		evaluator := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: mutation.JSONPatch.Expression}, declared, environment.StoredExpressions)
-		after, err = patch.NewJSONPatcher(evaluator).Patch(compiler.CreateContext(t.Context()), patch.Request{
-			MatchedResource: schema.GroupVersionResource(resource), VersionedAttributes: attributes,
-			ObjectInterfaces: admission.NewObjectInterfacesFromScheme(scheme), OptionalVariables: bound,
-		}, celconfig.RuntimeCELCostBudget)
-		if err != nil {
-			t.Fatalf("%v in %s", err, mutation.JSONPatch.Expression)
-		}
-	}
-	return after, celconfig.RuntimeCELCostBudgetMatchConditions - rest
-}
 
 // The texts of workloads: labels, and a spec before its template.
 func workload(labels, spec, image string, annotations ...string) string {
@@ -184,7 +81,7 @@ func TestChangedTemplateOfADeploymentIsHeld(t *testing.T) {
 func TestOnlyAnAcceptedPolicyHolds(t *testing.T) {
 	t.Parallel()
 	w := write{kind: "Deployment", user: byAlice, targets: "web", before: workload(held, paused, "a"), after: workload("", "", "b")}
-	if stored, _ := w.holds(t); stored.(*appsv1.Deployment).Spec.Paused {
+	if stored, _ := w.holds(t, byParams); stored.(*appsv1.Deployment).Spec.Paused {
 		t.Error("a policy that is not accepted holds")
 	}
 }
@@ -253,11 +150,40 @@ func (w write) becomes(t *testing.T, text string) {
 	if text == "" {
 		text = w.after
 	}
-	got, _ := w.holds(t)
-	if diff := cmp.Diff(w.object(t, text), got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +stored):\n%s", diff)
-	}
+	w.stores(t, byParams, text)
 	w.becomesByWebhook(t, text)
+	if w.targets == "web" && w.spec == "" && !w.gone { // then refit-manager sets the label
+		w.labels = uid
+		w.stores(t, byParams, text)
+		w.stores(t, byLabel, text)
+	}
+}
+
+// stores evaluates the write by one of the policies.
+func (w write) stores(t *testing.T, by, text string) {
+	t.Helper()
+	got, _ := w.holds(t, by)
+	if diff := cmp.Diff(w.object(t, text), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("by %s, label %q (-want +stored):\n%s", by, w.labels, diff)
+	}
+}
+
+// An API server that has just started does not know the InPlaceUpdatePolicies: it holds by the label that the workload had before.
+func TestLabelHoldsOnlyTheWorkloadThatItNames(t *testing.T) {
+	t.Parallel()
+	w := write{kind: "Deployment", user: byAlice, before: workload("", "", "a"), after: workload("", "", "b")}
+	for label, want := range map[string]string{
+		"":    workload("", "", "b"),
+		"7f1": workload("", "", "b"), // from a copied manifest
+		uid:   workload(held, paused, "b"),
+	} {
+		w.labels = label
+		w.stores(t, byLabel, want)
+	}
+	w.labels, w.before = "", `{"metadata":{"name":"web","uid":"`+uid+`","labels":{"`+holdLabel+`":"`+uid+`"}},"spec":{"template":{}}}`
+	if stored, _ := w.holds(t, byLabel); !stored.(*appsv1.Deployment).Spec.Paused {
+		t.Error("a write that removes the label and changes the template is not held")
+	}
 }
 
 // Every InPlaceUpdatePolicy of the namespace is evaluated for every update of a workload there. The API server ends an
@@ -269,11 +195,14 @@ func TestHoldingCostsLittle(t *testing.T) {
 		annotations = append(annotations, `"k`+strings.Repeat("x", len(annotations)%40)+string(rune('a'+len(annotations)%26))+`":"`+strings.Repeat("v", 200)+`"`)
 	}
 	w := write{kind: "Deployment", user: byAlice, accepted: true, targets: "web", before: workload("", "", "a", annotations...), after: workload("", "", "b", annotations...)}
-	if _, cost := w.holds(t); cost > 10_000 {
+	if _, cost := w.holds(t, byParams); cost > 10_000 {
 		t.Errorf("the update of a large template costs %d", cost)
 	}
 	w.targets = "db"
-	if _, cost := w.holds(t); cost > 20 {
+	if _, cost := w.holds(t, byParams); cost > 20 {
 		t.Errorf("a policy for another workload costs %d", cost)
+	}
+	if _, cost := w.holds(t, byLabel); cost > 20 {
+		t.Errorf("a workload without policy costs %d", cost)
 	}
 }

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -68,6 +69,21 @@ func TestManagerReleasesHeldWorkloadsAndWritesTheirTemplates(t *testing.T) {
 	workloads.refusals(t, of("Deployment", "", ""), map[string][]string{
 		"not held":       {image, other, "only update workloads that are held"},
 		"held by itself": {`"app":"web"},"annotations"`, `"app":"web","refit.dev/held":"true"},"annotations"`, "are held"},
+	})
+	const uid, hold = `"name":"web","uid":"u-1"`, `,"refit.dev/hold-uid":"u-1"`
+	identified := strings.Replace(of("Deployment", "", ""), `"name":"web"`, uid, 1)
+	labelled := strings.Replace(of("Deployment", hold, ""), `"name":"web"`, uid, 1)
+	workloads.refusals(t, identified, map[string][]string{
+		"labelled":                             {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, ""},
+		"labelled for another workload":        {`"app":"web"},"annotations"`, `"app":"web","refit.dev/hold-uid":"u-2"},"annotations"`, "nothing of a workload's metadata"},
+		"labelled with another label":          {`"app":"web"},"annotations"`, `"app":"db"` + hold + `},"annotations"`, "nothing of a workload's metadata"},
+		"labelled with another template":       {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, image, other, "only update workloads that are held"},
+		"labelled with a pause of the manager": {`"app":"web"},"annotations"`, `"app":"web"` + hold + `},"annotations"`, `"replicas":3,`, `"replicas":3,"paused":true,`, "held"},
+	})
+	workloads.refusals(t, labelled, map[string][]string{
+		"label removed":                   {hold, "", ""},
+		"label removed, another template": {hold, "", image, other, "only update workloads that are held"},
+		"label removed, an annotation":    {hold, "", `"a":"b"`, `"a":"c"`, "only update workloads that are held"},
 	})
 	workloads.refusals(t, of("Deployment", "", `"paused":true,`), map[string][]string{
 		"undone, held by its owner":   {image, other, ""},
@@ -186,6 +202,43 @@ func TestManagerWritesTemplatesOfReplicaSetsOnly(t *testing.T) {
 }
 
 // Whoever may write InPlaceUpdatePolicies but not the workload must gain nothing by them.
+// A deletion during an update has pods updated, or the former template written.
+func TestOnlyWhoMayUpdateTheWorkloadDeletesItsInPlaceUpdatePolicyDuringAnUpdate(t *testing.T) {
+	t.Parallel()
+	policies := shipped(t, "manager/*.yaml", "refit-inplaceupdatepolicy")
+	const (
+		target   = `"targetRef":{"apiVersion":"apps/v1","kind":"StatefulSet","name":"web"}`
+		head     = `{"apiVersion":"refit.dev/v1alpha1","kind":"InPlaceUpdatePolicy","metadata":{"name":"web","namespace":"shop"},"spec":{` + target
+		updating = `},"status":{"update":{"startTime":"2026-01-01T00:00:00Z"}}}`
+	)
+	ending := metav1.Now()
+	for name, tc := range map[string]struct {
+		object  string
+		user    string
+		ending  *metav1.Time
+		refused bool
+	}{
+		"during an update":         {object: head + `,"deletionPolicy":"Undo"` + updating, refused: true},
+		"without an update":        {object: head + `,"deletionPolicy":"Undo"},"status":{}}`},
+		"before its first status":  {object: head + `}}`},
+		"it only releases":         {object: head + `,"deletionPolicy":"Release"` + updating},
+		"the namespace is deleted": {object: head + `,"deletionPolicy":"Undo"` + updating, ending: &ending},
+		"its owner is deleted":     {object: head + `,"deletionPolicy":"Undo"` + updating, user: "system:serviceaccount:kube-system:generic-garbage-collector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nothing := func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+				return authorizer.DecisionNoOpinion, "", nil
+			}
+			shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: tc.ending}}
+			_, refused := policies.evaluate(t, review{user: cmp.Or(tc.user, byAlice), operation: admission.Delete, oldObject: tc.object, namespace: shop, may: nothing})
+			if tc.refused != (refused != "") || tc.refused && !strings.Contains(refused, "or delete one during an update") {
+				t.Errorf("refused: %q", refused)
+			}
+		})
+	}
+}
+
 func TestOnlyWhoMayUpdateTheWorkloadWritesAnInPlaceUpdatePolicy(t *testing.T) {
 	t.Parallel()
 	policies := shipped(t, "manager/*.yaml", "refit-inplaceupdatepolicy")

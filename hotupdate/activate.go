@@ -14,21 +14,17 @@ import (
 
 // Rollback puts an accepted revision in force again: the one with this ID or, if the ID is empty, the one before the
 // current revision. The program is reloaded and verified as by Apply. After a failure the current revision stays in force.
-func (u *Updater) Rollback(ctx context.Context, id string) (Result, error) {
-	if !u.busy.TryLock() {
-		return Result{}, ErrBusy
-	}
-	defer u.busy.Unlock()
-	to, err := u.acceptedRevision(id)
+func (l *Lock) Rollback(ctx context.Context, id string) (Result, error) {
+	to, err := l.acceptedRevision(id)
 	if err != nil {
 		return Result{}, err
 	}
-	u.enter(Checking, to.Version, nil)
-	u.skipped = ""
-	res, err := u.rollback(ctx, to)
-	res.Changed = to.ID != u.state.Current || err == nil
-	res.ReloadSkipped = u.skipped
-	return res, u.finish(to.Version, res.Changed, err)
+	l.enter(Checking, to.Version, nil)
+	l.skipped = ""
+	res, err := l.rollback(ctx, to)
+	res.Changed = to.ID != l.state.Current || err == nil
+	res.ReloadSkipped = l.skipped
+	return res, l.finish(to.Version, res.Changed, err)
 }
 
 func (u *Updater) acceptedRevision(id string) (Revision, error) {
@@ -58,7 +54,7 @@ func (u *Updater) rollback(ctx context.Context, to Revision) (Result, error) {
 	all.Sources = nil // a roll back sends no file
 	res.Mended = merged(res.Mended, u.replacedLinks(current, all))
 	u.enter(Writing, to.Version, nil)
-	after := store.State{Delivered: u.state.Delivered, Record: time.Now().UTC()}
+	after := store.State{Delivered: u.state.Delivered, ToRecord: time.Now().UTC()}
 	return res, u.activate(ctx, current, res.Revision, false, after)
 }
 

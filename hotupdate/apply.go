@@ -34,24 +34,20 @@ type Result struct {
 	ReloadSkipped string
 }
 
-// Apply replaces the files as req says. The error is ErrInvalid or ErrBusy, or a *Failure that wraps another sentinel error
-// of this package.
+// Apply replaces the files as req says. The error is ErrInvalid, or a *Failure that wraps another sentinel error of this
+// package.
 //
 // A request with the version and the digests of the current revision changes nothing and fetches nothing, if the files on
 // disk are unchanged. Without digests the server is asked whether the content has changed. The end of ctx is a failure also
 // after the files are in place: an HTTP handler has to detach ctx from its client first.
-func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
+func (l *Lock) Apply(ctx context.Context, req Request) (Result, error) {
 	if err := req.Validate(); err != nil {
 		return Result{}, err
 	}
-	if !u.busy.TryLock() {
-		return Result{}, ErrBusy
-	}
-	defer u.busy.Unlock()
-	u.skipped = ""
-	res, err := u.apply(ctx, req)
-	res.ReloadSkipped = u.skipped
-	return res, u.finish(req.Version, res.Changed, err)
+	l.skipped = ""
+	res, err := l.apply(ctx, req)
+	res.ReloadSkipped = l.skipped
+	return res, l.finish(req.Version, res.Changed, err)
 }
 
 // finish sets the final phase. It wraps err in a Failure with the phase in which it happened.
@@ -132,12 +128,12 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: u.deliveriesAfter(req, sources), ReloadPending: req.NoReload && req.ReloadLater, Record: u.state.Record, Provisional: req.Provisional}
+	after := store.State{Delivered: u.deliveriesAfter(req, sources), ReloadPending: req.NoReload && req.ReloadLater, ToRecord: u.state.ToRecord, Provisional: req.Provisional}
 	if req.Trigger != "" {
 		after.Provisional = u.state.Provisional
 	}
 	if req.Record {
-		after.Record = time.Now().UTC()
+		after.ToRecord = time.Now().UTC()
 	}
 	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.NoReload, after)
 }

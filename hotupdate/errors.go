@@ -14,7 +14,7 @@ import (
 var (
 	// ErrInvalid means that the request is invalid, or that its names collide with existing files.
 	ErrInvalid = payload.ErrInvalid
-	// ErrBusy means that another update is in progress. Only one runs at a time.
+	// ErrBusy means that somebody else has the Lock.
 	ErrBusy = errors.New("another update is under way")
 	// ErrRefused means that the address, host or scheme of a source is not allowed.
 	ErrRefused = fetch.ErrRefused

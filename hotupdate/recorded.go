@@ -45,7 +45,7 @@ func requested(req Request, current, next Revision) manifest.Requested {
 // time.
 func (u *Updater) Unrecorded() time.Time {
 	u.mu.Lock()
-	at := u.state.Record
+	at := u.state.ToRecord
 	u.mu.Unlock()
 	if at.Equal(u.store.Recorded()) {
 		return time.Time{}

@@ -39,7 +39,8 @@ type Status struct {
 	Since         time.Time `json:"since"`
 }
 
-// Updater owns one folder. Its methods may be called by several goroutines; only one update runs at a time.
+// Updater owns one folder. Its methods may be called by several goroutines. The methods that change the folder are the methods of
+// Lock.
 type Updater struct {
 	config  Config
 	fetcher *fetch.Fetcher
@@ -49,7 +50,7 @@ type Updater struct {
 
 	skipped string // why the current update skipped a step of the reload
 
-	busy sync.Mutex // held during an update; only its holder changes state
+	locked chan struct{} // has one element while there is a Lock
 
 	mu     sync.Mutex
 	state  store.State
@@ -72,7 +73,7 @@ func open(ctx context.Context, config Config, step func(string)) (*Updater, erro
 		return nil, fmt.Errorf("hot update: open %s: %w", config.Dir, err)
 	}
 	u := &Updater{
-		config: config, store: s, fetcher: fetch.New(config.Fetch),
+		config: config, store: s, fetcher: fetch.New(config.Fetch), locked: make(chan struct{}, 1),
 		status: Status{Phase: Idle, Since: time.Now()},
 	}
 	if err := u.recover(ctx); err != nil {
@@ -129,10 +130,10 @@ func (u *Updater) save(st store.State) error {
 	return nil
 }
 
-// Close waits for the current update and unlocks the folder.
+// Close waits until nobody has the Lock, and closes the folder.
 func (u *Updater) Close() {
-	u.busy.Lock()
-	defer u.busy.Unlock()
+	u.locked <- struct{}{}
+	defer func() { <-u.locked }()
 	u.store.Close()
 }
 
@@ -199,25 +200,4 @@ func (u *Updater) CheckFolder() error {
 	id := u.state.Current
 	u.mu.Unlock()
 	return u.store.CheckFolder(id)
-}
-
-// Reload reloads the program for the current revision and verifies it, such as after a restart of the program or of this
-// process.
-func (u *Updater) Reload(ctx context.Context) error {
-	if !u.busy.TryLock() {
-		return ErrBusy
-	}
-	defer u.busy.Unlock()
-	r, err := u.store.Revision(u.state.Current)
-	if err != nil {
-		return err
-	}
-	u.skipped = ""
-	err = u.reloadAndVerify(ctx, r)
-	if err == nil && u.state.ReloadPending {
-		st := u.state
-		st.ReloadPending = false
-		err = u.save(st)
-	}
-	return u.finish(r.Version, true, err)
 }

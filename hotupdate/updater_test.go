@@ -186,7 +186,7 @@ func TestStatusSaysWhetherAnythingHasChanged(t *testing.T) {
 	}
 }
 
-// Only one update runs at a time; the status can be read meanwhile.
+// Only one update runs at a time, and others can wait for it; the status can be read meanwhile.
 func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -203,15 +203,23 @@ func TestOneUpdateAtATime(t *testing.T) {
 		done <- err
 	}()
 	<-entered
-	for name, call := range map[string]func() error{
-		"apply":    func() error { _, err := b.Apply(t.Context(), inline("v2", files{"a": "2"})); return err },
-		"rollback": func() error { _, err := b.Rollback(t.Context(), ""); return err },
-		"reload":   func() error { return b.Reload(t.Context()) },
-	} {
-		if err := call(); !errors.Is(err, hotupdate.ErrBusy) {
-			t.Errorf("%s meanwhile: %v", name, err)
-		}
+	if _, err := b.TryAcquire(); !errors.Is(err, hotupdate.ErrBusy) {
+		t.Errorf("meanwhile: %v", err)
 	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Acquire(impatient); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+	next := make(chan error)
+	go func() {
+		lock, err := b.Acquire(t.Context())
+		if err == nil {
+			err = lock.Reload(t.Context())
+			lock.Release()
+		}
+		next <- err
+	}()
 	if s := b.Status(); s.Phase != hotupdate.Checking || s.Version != "v1" {
 		t.Errorf("status %+v", s)
 	}
@@ -219,10 +227,11 @@ func TestOneUpdateAtATime(t *testing.T) {
 		t.Errorf("revisions meanwhile: %v", all)
 	}
 	close(release)
-	if err := <-done; err != nil {
+	if err := errors.Join(<-done, <-next); err != nil {
 		t.Error(err)
 	}
 	b.check(t, files{"a": "1"})
+	b.checkTold(t, "v1", "v1")
 }
 
 // Idempotent by version and digest: no fetch with digests, an If-None-Match without.

@@ -69,7 +69,19 @@ func TestAnUpdateIsDoneOnlyWhenItsContainersRunWithTheirImageAndAreReady(t *test
 		"it is not ready":            {app(func(s *status) { s.Ready = false }), nil, wait},
 		"it is being created":        {app(func(s *status) { s.State = waiting("ContainerCreating", "") }), nil, wait},
 		"its image cannot be pulled": {app(func(s *status) { s.State, s.ContainerID, s.ImageID = waiting("ErrImagePull", "no"), "", "" }), nil, blocked},
-		"it crashes":                 {app(func(s *status) { s.State = waiting("CrashLoopBackOff", "back-off") }), nil, blocked},
+		"another image before it cannot be pulled": {func(pod *corev1.Pod, r *record.Record) {
+			superseded("app:1")(pod, r)
+			pod.Status.ContainerStatuses[0].State = waiting("ErrImagePull", `failed to pull and unpack image "docker.io/library/app:between": not found`)
+		}, nil, wait},
+		"another image before it is pulled again later": {func(pod *corev1.Pod, r *record.Record) {
+			superseded("app:1")(pod, r)
+			pod.Status.ContainerStatuses[0].State = waiting("ImagePullBackOff", `Back-off pulling image "app:between"`)
+		}, nil, wait},
+		"its image cannot be pulled, after another": {func(pod *corev1.Pod, r *record.Record) {
+			superseded("app:1")(pod, r)
+			pod.Status.ContainerStatuses[0].State = waiting("ErrImagePull", `failed to pull and unpack image "docker.io/library/app:2": not found`)
+		}, nil, blocked},
+		"it crashes": {app(func(s *status) { s.State = waiting("CrashLoopBackOff", "back-off") }), nil, blocked},
 		"it has ended for good": {func(pod *corev1.Pod, _ *record.Record) {
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}

@@ -31,6 +31,7 @@ import (
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/manager/certificates"
 	probecontrol "github.com/refit-project/refit/probe/control"
+	"github.com/refit-project/refit/rollout/control/workload"
 	sidecarsetcontrol "github.com/refit-project/refit/sidecarset/control"
 	sidecarsetwebhook "github.com/refit-project/refit/sidecarset/webhook"
 )
@@ -121,6 +122,11 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 func index(ctx context.Context, indexer client.FieldIndexer, cfg Config) error {
 	if err := cache.IndexPods(ctx, indexer); err != nil {
 		return err
+	}
+	if cfg.InPlaceUpdates {
+		if err := workload.Index(ctx, indexer); err != nil {
+			return err
+		}
 	}
 	if !cfg.SidecarSetRollout {
 		return nil

@@ -63,6 +63,9 @@ func (c Cluster) Objects(ctx context.Context, typed string, kinds ...string) ([]
 	if !known {
 		return nil, nil
 	}
+	if of.Kind == "SidecarSet" { // it belongs to no namespace
+		c.Namespace = ""
+	}
 	return c.names(ctx, of, kind+"/", typed)
 }
 
@@ -72,7 +75,11 @@ func kindOf(kind string) (schema.GroupVersionKind, bool) {
 		return v1beta1.GroupVersion().WithKind("ContainerRecreateRequest"), true
 	case "inplaceupdatepolicy":
 		return v1alpha1.GroupVersion().WithKind("InPlaceUpdatePolicy"), true
-	case "restartrollout":
+	case "sidecarset":
+		return v1beta1.GroupVersion().WithKind("SidecarSet"), true
+	case "restartschedule":
+		return v1alpha1.GroupVersion().WithKind("RestartSchedule"), true
+	case "restartrollout", "rr":
 		return v1alpha1.GroupVersion().WithKind("RestartRollout"), true
 	}
 	target, err := rolloutcli.ParseTarget(kind+"/any", "")

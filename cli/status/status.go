@@ -24,7 +24,7 @@ type Config struct {
 	API client.WithWatch
 	// Namespace; empty for all.
 	Namespace string
-	// Format is one of table.Formats.
+	// Format is a value of --output, see table.CheckFormat.
 	Format string
 	// Since leaves out what ended earlier; zero shows everything.
 	Since time.Duration

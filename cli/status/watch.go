@@ -73,7 +73,7 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 	}
 	for _, object := range objects {
 		line := Describe(object)
-		w.tell(line, first && !line.Ended.IsZero())
+		w.print(line, first && !line.Ended.IsZero())
 	}
 	changes, err := w.API.Watch(ctx, list, client.InNamespace(w.Namespace))
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 			case event.Type == watch.Deleted:
 				w.forget(Describe(object))
 			default:
-				w.tell(Describe(object), false)
+				w.print(Describe(object), false)
 			}
 		}
 	}
@@ -105,8 +105,8 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 
 func (l *Line) key() string { return l.Name + "@" + l.Object.GetNamespace() }
 
-// tell prints a line if it has changed; silently only remembers it.
-func (w *watcher) tell(line Line, silently bool) {
+// print prints a line if it has changed; silently only remembers it.
+func (w *watcher) print(line Line, silently bool) {
 	text := line.Name
 	if w.Namespace == "" {
 		text = line.Object.GetNamespace() + " " + text

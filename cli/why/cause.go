@@ -103,9 +103,7 @@ func forgotten(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	if recorded == nil || previous == nil || previous.Reason == "OOMKilled" || recorded.State.UpdateTimestamp.IsZero() {
 		return false
 	}
-	_, named := recorded.State.LastContainerStatuses[status.Name]
-	_, restarted := recorded.Extension().Instances[status.Name]
-	return !named && !restarted && previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(clockDifference))
+	return !names(recorded, status.Name) && previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(clockDifference))
 }
 
 // waiting returns what a container waits for.

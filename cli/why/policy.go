@@ -23,7 +23,7 @@ func AddUpdate(containers []Container, pod *corev1.Pod, policy *v1alpha1.InPlace
 	}
 	for i := range containers {
 		c := &containers[i]
-		if c.Cause != CauseUpdate {
+		if c.Cause != CauseUpdate || !names(recorded, c.Name) { // an Event of kubelet can be of an update before the recorded one
 			continue
 		}
 		if policy != nil && recorded.State.Revision != "" && recorded.SidecarSet == "" {
@@ -38,6 +38,13 @@ func AddUpdate(containers []Container, pod *corev1.Pod, policy *v1alpha1.InPlace
 			c.Message += fmt.Sprintf(": image %s -> %s", was, is.Image)
 		}
 	}
+}
+
+// names reports whether the recorded update has replaced this container.
+func names(recorded *record.Record, container string) bool {
+	_, last := recorded.State.LastContainerStatuses[container]
+	_, restarted := recorded.Extension().Instances[container]
+	return last || restarted
 }
 
 // updateOf describes an update in progress of the workload of a pod; empty if there is none.

@@ -25,6 +25,19 @@ func policy() *v1alpha1.InPlaceUpdatePolicy {
 	return p
 }
 
+// A later update of labels or annotations records no container.
+func TestLaterUpdateHasNotReplacedTheContainer(t *testing.T) {
+	t.Parallel()
+	p := pod()
+	recorded(p, `{"revision":"r3","updateTimestamp":"2026-11-22T12:05:00Z","lastContainerStatuses":{}}`)
+	containers := why.Explain(p, nil, []string{"app"})
+	why.AddEvents(containers, p, []corev1.Event{event("k", "Killing", "app", "Container app definition changed, will be restarted", 1, -1)})
+	why.AddUpdate(containers, p, policy())
+	if got := containers[0]; got.Cause != why.CauseUpdate || got.Message != "replaced by an in-place update of the pod" || got.Policy != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestUpdateByAPolicyIsNamed(t *testing.T) {
 	t.Parallel()
 	p := pod()

@@ -49,23 +49,6 @@ for nothing, and neither does an update that stops no container.
 Exit codes: 0 the pods run with what was asked for, or the pods of --canary do, 1 failed or superseded by another change, 2 refused (nothing has
 been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
 
-func command(version string) *cobra.Command {
-	root := &cobra.Command{
-		Use: "kubectl-refit", Short: "Change, restart and explain running pods in place",
-		Long:        "Change and restart running pods in place. Installed in the PATH it is also `kubectl refit`.",
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl refit"},
-		Version:     version, SilenceUsage: true, SilenceErrors: true, Args: usage.UnknownSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(setCommand(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
-		timelineCommand(flags), rolloutCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), usage.Version(root))
-	completeConnection(root, flags)
-	root.SetFlagErrorFunc(usage.WrongFlag)
-	return root
-}
-
 // options are the flags of set.
 type options struct {
 	setflags.Flags

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/test/kit/golden"
 )
 
 func TestWrongCommandLineExitsWith2AndShowsTheWay(t *testing.T) {
@@ -50,5 +51,40 @@ func TestMainStaysShort(t *testing.T) {
 	text, err := os.ReadFile("main.go")
 	if err != nil || bytes.Count(text, []byte("\n")) > 50 {
 		t.Errorf("%v: main.go has more than 50 lines", err)
+	}
+}
+
+// helped returns the help of a command.
+func helped(t *testing.T, args ...string) string {
+	t.Helper()
+	root := command("v1.2.3")
+	var out bytes.Buffer
+	root.SetArgs(append([]string{}, args...))
+	root.SetOut(&out)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestHelpOfTheProgram(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, "testdata/help.txt", helped(t))
+}
+
+// The connection has 20 flags, which are of no use in the help of each command.
+func TestFlagsOfAllCommandsAreInOnePlace(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"", "restart --help", "set image --help", "rollout"} {
+		out := helped(t, strings.Fields(args)...)
+		if strings.Contains(out, "--certificate-authority") || !strings.Contains(out, `Use "kubectl refit options"`) || strings.Contains(out, "kubectl-refit") {
+			t.Errorf("%q:\n%s", args, out)
+		}
+	}
+	if out := helped(t, "set", "image", "--help"); !strings.Contains(out, "--drain-seconds") {
+		t.Errorf("no flags of set in:\n%s", out)
+	}
+	if out := helped(t, "options"); !strings.Contains(out, "--certificate-authority") || !strings.Contains(out, "--namespace") {
+		t.Errorf("%s", out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/completion"
+	"github.com/refit-project/refit/internal/console"
 )
 
 // completionTimeout is how long a shell waits for the cluster.
@@ -60,12 +61,50 @@ var pods = first(func(ctx context.Context, cluster completion.Cluster, typed str
 	return cluster.Pods(ctx, typed)
 })
 
+// podsAndWorkloads completes the pod or workload of a command: pods without their kind too.
+var podsAndWorkloads = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	kind, _, hasKind := strings.Cut(typed, "/")
+	if hasKind && !console.IsPod(kind) {
+		return cluster.Objects(ctx, typed, completion.Updatable...)
+	}
+	pods, err := cluster.Pods(ctx, typed)
+	if err != nil || hasKind || typed == "" {
+		return pods, err
+	}
+	workloads, err := cluster.Objects(ctx, typed, completion.Updatable...)
+	return append(pods, workloads...), err
+})
+
 // objects completes KIND/NAME.
 func objects(kinds ...string) offer {
 	return first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
 		return cluster.Objects(ctx, typed, kinds...)
 	})
 }
+
+// severalObjects completes KIND/NAME..., or the names after a kind.
+func severalObjects(kinds ...string) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		form := ""
+		if len(args) > 0 && !strings.Contains(args[0], "/") {
+			form = args[0] + "/"
+		}
+		values, err := cluster.Objects(ctx, form+typed, kinds...)
+		for i := range values {
+			values[i] = strings.TrimPrefix(values[i], form)
+		}
+		return slices.DeleteFunc(values, func(value string) bool { return slices.Contains(args, value) }), err
+	}
+}
+
+// scheduleNames completes the name of a RestartSchedule.
+var scheduleNames = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	names, err := cluster.Objects(ctx, "restartschedule/"+typed)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], "restartschedule/")
+	}
+	return names, err
+})
 
 // objectThen completes a pod or workload as KIND/NAME, and then the arguments after it.
 func objectThen(further offer) offer {

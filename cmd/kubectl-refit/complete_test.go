@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,6 +33,14 @@ func completed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
+func deployments(names ...string) appsv1.DeploymentList {
+	list := appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeploymentList"}}
+	for _, name := range names {
+		list.Items = append(list.Items, appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+	}
+	return list
+}
+
 // apiServer has pod web with containers app and log, and namespace shop.
 func apiServer(t *testing.T) (kubeconfig string) {
 	t.Helper()
@@ -45,14 +55,23 @@ func apiServer(t *testing.T) (kubeconfig string) {
 	}
 	answers := map[string]any{
 		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
-		"/apis": metav1.APIGroupList{},
+		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "apps/v1", Version: "v1"}}}}},
+		"/apis/apps/v1": metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
+			{Name: "deployments", SingularName: "deployment", ShortNames: []string{"deploy"}, Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list"}},
+		}},
+		"/apis/apps/v1/namespaces/shop/deployments?labelSelector=tier%3Dfront": deployments("web", "api"),
+		"/apis/apps/v1/namespaces/shop/deployments?labelSelector=tier%3Dback":  deployments(),
 		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true}, {Name: "namespaces", SingularName: "namespace", Kind: "Namespace"},
 		}},
 		"/api/v1/namespaces/shop/pods": list("web", "db"), "/api/v1/namespaces": list("shop", "default"), "/api/v1/namespaces/shop/pods/web": pod,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, found := answers[r.URL.Path]
+		where := r.URL.Path
+		if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+			where += "?labelSelector=" + url.QueryEscape(selector)
+		}
+		answer, found := answers[where]
 		if !found {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -78,7 +97,9 @@ func TestCompletionOfArgumentsAndFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"restart d":                   "deployment/ daemonset/ :6",
 		"restart pod/":                "pod/web pod/db :4",
-		"restart pod/web ":            ":4",
+		"restart pod/web ":            "pod/ deployment/ statefulset/ daemonset/ replicaset/ cloneset/ :6",
+		"restart pod/web pod/":        "pod/db :4",
+		"restart pod web ":            "db :4",
 		"restart pod/web -c ":         "app log :4",
 		"why ":                        "web db :4",
 		"why pod/w":                   "pod/web :4",
@@ -89,12 +110,16 @@ func TestCompletionOfArgumentsAndFlags(t *testing.T) {
 		"set image pod/web a":         "app= :6",
 		"set resources pod/web -c ":   "app log :4",
 		"timeline ":                   "crr/ restartrollout/ inplaceupdatepolicy/ :6",
-		"rollout ":                    "history pause promote resume status undo :4",
+		"rollout ":                    "abort history pause promote resume status undo :4",
 		"rollout status d":            "deployment/ daemonset/ :6",
-		"rollout undo ":               "deployment/ statefulset/ daemonset/ inplaceupdatepolicy/ :6",
+		"rollout undo ":               "deployment/ statefulset/ daemonset/ inplaceupdatepolicy/ sidecarset/ :6",
+		"rollout abort ":              "restartrollout/ :6",
+		"schedule ":                   "ls resume suspend trigger :4",
+		"why d":                       "db deployment/ daemonset/ :6",
+		"why pod we":                  ":4",
 		"timeline crr/x -o ":          "svg json yaml :4",
 		"probe ls d":                  "db :4",
-		"status -o ":                  "wide name json yaml :4",
+		"status -o ":                  "wide name json yaml jsonpath go-template custom-columns :4",
 		"status -n ":                  "shop default :4",
 		"status --context ":           "lab-admin :4",
 		"status --cluster ":           "lab :4",
@@ -102,7 +127,7 @@ func TestCompletionOfArgumentsAndFlags(t *testing.T) {
 		"pull image --secret ":        ":4",
 		"restart -n nowhere pod/":     ":4",
 		"pull ":                       ":4",
-		"sidecarset ":                 "pause render resume status undo :4",
+		"sidecarset ":                 "history pause render resume status undo :4",
 		"doctor ":                     ":4",
 		"doctor --openkruise=":        "to-refit from-refit both :4",
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/cli/bundle"
 	"github.com/refit-project/refit/cli/moving"
 	"github.com/refit-project/refit/cli/openkruise"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
@@ -30,15 +32,19 @@ With --openkruise it reports instead what on the cluster behaves differently whe
 (to-refit), or the other way round (from-refit), before anything is changed: kinds, fields, feature gates, webhooks, and what is
 under way. Each line has the object, what differs and what to do. Of objects that have the same difference the first are named.
 
-Exit codes: 0 no check has failed, or nothing differs; 1 one has, or something does; 2 wrong usage.`
+With --bundle it writes an archive for a report of a problem: its findings, Refit's objects of all namespaces, nodes, Events, and the pods and
+logs of the system namespace. Secrets and ConfigMaps are not read, and values of environment variables are removed; look through it
+nevertheless before you pass it on. What you may not read is left out, and named in its file errors.txt.
+
+Exit codes: 0 no check has failed, or nothing differs, or the archive is written; 1 one has, or something does; 2 wrong usage.`
 
 func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config doctor.Config
-	var direction string
+	var direction, archive string
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Use:               "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage.Arguments(cobra.NoArgs),
-		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json\n  kubectl refit doctor --openkruise=to-refit",
+		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json\n  kubectl refit doctor --openkruise=to-refit\n  kubectl refit doctor --bundle=refit.tar.gz",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "json", "yaml"}, config.Format) {
 				return fmt.Errorf("%w: --output=%s: want json or yaml", console.ErrUsage, config.Format)
@@ -62,6 +68,9 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if version != "dev" {
 				config.Version = version
 			}
+			if archive != "" {
+				return writeBundle(cmd, connection, config, archive)
+			}
 			return examine(cmd.Context(), &config, directions, cmd.OutOrStdout())
 		},
 	}
@@ -70,10 +79,39 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
 	flags.StringVar(&direction, "openkruise", "", "report what differs after a change from or to OpenKruise: `direction` is to-refit, from-refit or both")
 	flags.Lookup("openkruise").NoOptDefVal = openkruise.Both
+	flags.StringVar(&archive, "bundle", "", "write an archive (tar, gzip) for a report of a problem to this `file`, which must not exist")
+	cmd.MarkFlagsMutuallyExclusive("bundle", "openkruise")
 	completeNamespaces(cmd, connection, "system-namespace")
 	completeFormats(cmd, []string{"json", "yaml"})
 	mustRegister(cmd, "openkruise", cobra.FixedCompletions([]string{string(openkruise.ToRefit), string(openkruise.FromRefit), openkruise.Both}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// writeBundle writes an archive for a report of a problem.
+func writeBundle(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, config doctor.Config, name string) error {
+	pods, err := logReader(connection)
+	if err != nil {
+		return err
+	}
+	const mode = 0o600 // it may have more than its owner may show to others
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return fmt.Errorf("%w: --bundle: %w", console.ErrUsage, err)
+	}
+	err = bundle.Write(cmd.Context(), bundle.Config{
+		API: config.API, System: config.System, Now: config.Now,
+		Doctor: func(out io.Writer) {
+			if err := doctor.Run(cmd.Context(), config, out); err != nil {
+				fmt.Fprintln(out, err)
+			}
+		},
+		Logs: openLog(pods),
+	}, file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is written; look through it before you pass it on\n", name)
+	return err
 }
 
 // examine checks the installation, or reports the differences in directions.

@@ -70,7 +70,7 @@ func parse(args []string) error {
 
 func TestParseRefusesWhatTheProgramHasNot(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"restrat", "pod/web"}, {"restart", "pod/web", "--max-unready=1"}, {"restart", "a", "b", "c"}, {"set", "image", "pod/web"}} {
+	for _, args := range [][]string{{"restrat", "pod/web"}, {"restart", "pod/web", "--max-unready=1"}, {"restart", "deployment/a", "b"}, {"set", "image", "pod/web"}} {
 		if err := parse(args); err == nil {
 			t.Errorf("%q is accepted", args)
 		}

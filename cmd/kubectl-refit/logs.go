@@ -39,9 +39,7 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			config.Open = func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
-				return pods.Pods(namespace).GetLogs(pod, options).Stream(ctx)
-			}
+			config.Open = openLog(pods)
 			if err = logs.Run(cmd.Context(), config, cmd.OutOrStdout(), name); cmd.Context().Err() != nil {
 				return console.ErrInterrupted
 			}
@@ -67,6 +65,13 @@ func podName(text string) (string, error) {
 		return "", fmt.Errorf("%w: %q: want the name of a pod, as web-0 or pod/web-0", console.ErrUsage, text)
 	}
 	return name, nil
+}
+
+// openLog returns a function that opens the log of a container.
+func openLog(pods corev1client.PodsGetter) func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
+	return func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+		return pods.Pods(namespace).GetLogs(pod, options).Stream(ctx)
+	}
 }
 
 func logReader(connection *genericclioptions.ConfigFlags) (corev1client.PodsGetter, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
@@ -30,7 +29,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				return fmt.Errorf("%w: --parallelism=%d: want at least 1", console.ErrUsage, config.Parallelism)
 			}
 			if nodes != "" {
-				selector, err := metav1.ParseToLabelSelector(nodes)
+				selector, err := console.ParseSelector(nodes)
 				if err != nil {
 					return fmt.Errorf("%w: --nodes: %w", console.ErrUsage, err)
 				}
@@ -54,6 +53,6 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.BoolVar(&config.Wait, "wait", true, "follow the pull to its end")
 	madeFlag(cmd, &format)
 	mustRegister(cmd, "secret", completing(connection, secrets))
-	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the pull goes on; 0 waits for ever")
+	usage.TimeoutFlag(flags, &config.Timeout, "the pull continues")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,6 +22,10 @@ is created, which restarts a few pods at a time and goes on when this command en
 whatever reason, never become more than --max-unavailable by it, and PodDisruptionBudgets are respected. It stops at the
 first pod whose restart fails.
 
+Several pods and workloads are restarted one after another, each to its end. All are checked before the first one; a restart that
+fails ends the command. Without --wait all of them begin at once. With --filename the pods and workloads in files are
+restarted, and the other objects in them are left as they are.
+
 --max-unavailable, --partition, --continue-on-failure and --ignore-pod-disruption-budgets are about several pods, and are refused
 for pod/NAME.
 
@@ -39,7 +44,14 @@ const restartExample = `  # one container of one pod
   kubectl refit restart deployment/web -c app --max-unavailable=25% --dry-run
 
   # two containers of every pod of a StatefulSet, 10 s out of its Services before the first is stopped
-  kubectl refit restart statefulset/db -c proxy -c app --drain-seconds=10
+  kubectl refit restart statefulset/db -c proxy,app --drain-seconds=10
+
+  # three workloads, one after another
+  kubectl refit restart deployment web api worker -c app
+
+  # the Deployments with a label, and what is in the manifests of an application
+  kubectl refit restart deployment -l tier=front -c app
+  kubectl refit restart -f manifests/ -c app
 
   # a sidecar wherever it runs in the namespace; do not wait
   kubectl refit restart -l mesh=on -c proxy --wait=false
@@ -52,19 +64,24 @@ const restartExample = `  # one container of one pod
 
 func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config rolloutcli.Config
-	var selector, maxUnavailable, partition, format string
+	selected := targets{connection: connection}
+	var maxUnavailable, partition, format string
 	var drain, minReady int32
 	var grace int64
 	cmd := &cobra.Command{
-		ValidArgsFunction: completing(connection, objects(completion.Workloads...)),
-		Use:               "restart (pod/NAME | KIND/NAME | KIND NAME | -l SELECTOR) [-c CONTAINER]...",
-		Short:             "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage.Arguments(cobra.MaximumNArgs(2)),
+		ValidArgsFunction: completing(connection, severalObjects(completion.Workloads...)),
+		Use:               "restart (KIND/NAME... | KIND NAME... | [KIND] -l SELECTOR | -f FILE) [-c CONTAINER,...]",
+		Short:             "Restart containers of pods or of workloads in place", Long: restartLong, Example: restartExample,
+		Args: usage.Arguments(func(_ *cobra.Command, args []string) error {
+			_, err := usage.Objects(args)
+			return err
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := rolloutcli.ParseTarget(usage.Object(args), selector)
+			all, err := selected.of(args)
 			if err != nil {
 				return err
 			}
-			if err := checkRestartFlags(cmd.Flags(), target); err != nil {
+			if err := checkRestartFlags(cmd.Flags(), all); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("max-unavailable") {
@@ -88,12 +105,12 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			return rolloutcli.Run(cmd.Context(), config, target)
+			return rolloutcli.Run(cmd.Context(), config, all...)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&selector, "selector", "l", "", "restart the pods that this `label selector` matches")
-	flags.StringArrayVarP(&config.Containers, "container", "c", nil, "`container` to restart; repeated for more, which are stopped in this order")
+	selected.add(flags)
+	flags.StringSliceVarP(&config.Containers, "container", "c", nil, "`containers` to restart, which are stopped in this order")
 	flags.StringVar(&config.Reason, "reason", "", "why, in one line; it is shown in Events")
 	flags.StringVar(&maxUnavailable, "max-unavailable", "1", "how many of the pods may be unavailable at a time, as `number or percentage`")
 	flags.StringVar(&partition, "partition", "0", "how many of the pods are left as they are, as `number or percentage`")
@@ -103,7 +120,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.Int32Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
 	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: the pod's)")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
-	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
+	usage.TimeoutFlag(flags, &config.Timeout, "the restart continues")
 	usage.DryRunFlag(flags, &config.DryRun, "explain what would be done, or refused, and do nothing: server or client, which are the same, or none")
 	madeFlag(cmd, &format)
 	completeContainers(cmd, connection, "container")
@@ -114,8 +131,8 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 var ofSeveralPods = []string{"max-unavailable", "partition", "continue-on-failure", "ignore-pod-disruption-budgets"}
 
 // checkRestartFlags refuses values that the API would refuse, and flags that have no meaning for the target.
-func checkRestartFlags(flags *pflag.FlagSet, target rolloutcli.Target) error {
-	if target.Pod != "" {
+func checkRestartFlags(flags *pflag.FlagSet, targets []rolloutcli.Target) error {
+	if slices.ContainsFunc(targets, func(target rolloutcli.Target) bool { return target.Pod != "" }) {
 		for _, name := range ofSeveralPods {
 			if flags.Changed(name) {
 				return fmt.Errorf("%w: --%s has no meaning for one pod", console.ErrUsage, name)

@@ -28,6 +28,7 @@ const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up
   pause    start no further update; pods whose update has been begun are finished
   resume   go on
   undo     take containers, volumes, metadata and customVersion back to the previous revision, or to --to-revision
+  history  the revisions, with their images
   render   what would be injected into a pod, or the next pod of a workload, and why or why not
 
 Exit codes: 0 done, 1 failed (render: the pod would be refused), 2 refused or wrong usage.`
@@ -38,16 +39,21 @@ func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command
 		Use: "sidecarset", Aliases: []string{"sidecarsets"}, Short: "Look at SidecarSets, pause, resume and undo their rollouts", Long: sidecarSetLong,
 		Args: usage.UnknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager, which has the revisions")
-	completeNamespaces(cmd, connection, "system-namespace")
 	s := sidecarSets{connection: connection, config: config}
-	cmd.AddCommand(s.status(), s.pause("pause", "Start no further update of pods", true), s.pause("resume", "Go on with the rollout", false), s.undo(), s.render())
+	s.systemFlag(cmd)
+	cmd.AddCommand(s.status(), s.pause("pause", "Start no further update of pods", true), s.pause("resume", "Go on with the rollout", false), s.undo(), s.history(), s.render())
 	return cmd
 }
 
 type sidecarSets struct {
 	connection *genericclioptions.ConfigFlags
 	config     *sidecarsetcli.Config
+}
+
+// systemFlag adds the flag for the namespace of the revisions.
+func (s sidecarSets) systemFlag(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&s.config.System, "system-namespace", "refit-system", "`namespace` of refit-manager, which has the revisions of SidecarSets")
+	completeNamespaces(cmd, s.connection, "system-namespace")
 }
 
 // open connects, and returns the user's namespace.
@@ -114,6 +120,23 @@ func (s sidecarSets) undo() *cobra.Command {
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "`number` of the revision (default: the one before)")
+	return cmd
+}
+
+func (s sidecarSets) history() *cobra.Command {
+	var number int64
+	cmd := &cobra.Command{
+		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
+		Use:               "history NAME", Short: "List the revisions of a SidecarSet", Long: sidecarSetLong, Args: usage.OneArgument(),
+		Example: "  kubectl refit sidecarset history mesh\n  kubectl refit sidecarset history mesh --revision=2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := s.open(); err != nil {
+				return err
+			}
+			return s.config.History(cmd.Context(), cmd.OutOrStdout(), args[0], number)
+		},
+	}
+	cmd.Flags().Int64Var(&number, "revision", 0, "print what the revision with this `number` has")
 	return cmd
 }
 

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,33 +73,26 @@ func statusOf(connection *genericclioptions.ConfigFlags, config *status.Config, 
 }
 
 func formatFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "wide, name, json or yaml")
-	completeFormats(cmd, table.Formats[1:])
+	cmd.Flags().StringVarP(format, "output", "o", "", "wide, "+formatsOfObjects)
+	completeFormats(cmd, append([]string{"wide"}, table.Formats...))
 }
 
-// madeFormats are the values of --output of a command that creates an object.
-var madeFormats = []string{"name", "json", "yaml"}
+// formatsOfObjects are the formats of kubectl get, without those that have two names.
+const formatsOfObjects = "name, json, yaml, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=NAME:JSONPATH,..."
 
 // madeFlag adds --output to a command that creates an object: the object is printed, and progress goes to standard error.
 func madeFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "print the object that is made, and progress to standard error: its name at once, or json or yaml at the end")
-	completeFormats(cmd, madeFormats)
+	cmd.Flags().StringVarP(format, "output", "o", "",
+		"print the object that is made, and progress to standard error, the name at once, other formats at the end: "+formatsOfObjects)
+	completeFormats(cmd, table.Formats)
 }
 
 // output returns the printer of the created object, if it is printed, and the output for progress.
 func output(cmd *cobra.Command, format string) (made table.Made, progress *console.Output, err error) {
-	switch {
-	case format == "":
+	if format == "" {
 		return table.Made{}, console.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
-	case slices.Contains(madeFormats, format):
-		return table.Made{Out: cmd.OutOrStdout(), Format: format}, console.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
 	}
-	return table.Made{}, nil, fmt.Errorf("%w: --output=%s: want %s", console.ErrUsage, format, strings.Join(madeFormats, ", "))
+	return table.Made{Out: cmd.OutOrStdout(), Format: format}, console.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), table.CheckFormat(format, false)
 }
 
-func checkFormat(format string) error {
-	if !slices.Contains(table.Formats, format) {
-		return fmt.Errorf("%w: --output=%s: want %s", console.ErrUsage, format, strings.Join(table.Formats[1:], ", "))
-	}
-	return nil
-}
+func checkFormat(format string) error { return table.CheckFormat(format, true) }

@@ -39,6 +39,19 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"restart pod/web --dry-run=later", []string{"--dry-run", "want server, client or none"}},
 		{"restart deployment/web --max-unavailabel=1", []string{"unknown flag: --max-unavailabel; did you mean --max-unavailable?"}},
 		{"restart deployment/web --nothing-like-that", []string{"unknown flag: --nothing-like-that; see kubectl refit restart --help"}},
+		{"restart pod/web --timeout=-1s", []string{"--timeout", "want a time of at least 0, such as 90s"}},
+		{"set image pod/web app=b --timeout=soon", []string{"--timeout", "want a time of at least 0"}},
+		{"restart deployment", []string{`"deployment": want a name after the kind`}},
+		{"restart deployment/web api", []string{"either KIND/NAME... or KIND NAME..."}},
+		{"restart deployment/web pod/x --max-unavailable=2", []string{"--max-unavailable has no meaning for one pod"}},
+		{"restart job -l app=web", []string{`"job" with --selector: want kinds of workloads`}},
+		{"restart deployment web -l app=web", []string{`"web" with --selector`}},
+		{"restart deployment/web -f x.yaml", []string{"either by arguments and --selector, or by --filename"}},
+		{"restart -l 'a b'", []string{"--selector"}},
+		{"pull nginx --nodes=a>b", []string{"--nodes"}},
+		{"restart pod/web -o wide", []string{"--output=wide: want name, json, yaml, jsonpath, go-template, custom-columns"}},
+		{"status -o xml", []string{"--output=xml: want", "custom-columns, wide"}},
+		{"status -o jsonpath={", []string{"--output=jsonpath={: "}},
 		{"restrat deployment/web", []string{`unknown command "restrat"; did you mean restart?`}},
 		{"sidecarset stats", []string{`unknown command "stats"; did you mean status?`}},
 		{"set image pod web", []string{"requires at least 1 change", "set image"}},
@@ -52,7 +65,12 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"rollout status pod/web", []string{`"pod/web": want a deployment, statefulset or daemonset, or an inplaceupdatepolicy`}},
 		{"rollout restart deployment/web", []string{`unknown command "restart"`}},
 		{"doctor --openkruise=back", []string{`--openkruise: direction "back": want to-refit, from-refit or both`}},
-		{"why deployment/web", []string{`"deployment/web": want the name of a pod`}},
+		{"why replicaset/web", []string{`"replicaset/web": want`}},
+		{"why deployment/web --tail=3", []string{"--tail has no meaning for a workload"}},
+		{"rollout undo restartrollout/web-x", []string{"undo has no meaning for a RestartRollout"}},
+		{"rollout promote sidecarset/mesh", []string{"promote has no meaning for a SidecarSet"}},
+		{"rollout abort deployment/web", []string{"abort has no meaning for a workload"}},
+		{"rollout pause job/x", []string{"job"}},
 	} {
 		_, err := ran(t, strings.Fields(test.args)...)
 		if console.ExitCode(err) != console.ExitRefused {
@@ -71,10 +89,11 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 func TestFormsOfKubectlAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"restart deployment shop -c app", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
+		"restart deployment shop -c app,log", "restart deployment a b", "restart deploy/a sts/b ds/c", "restart pods -l app=web", "restart deploy,sts -l app!=web", "pull nginx --nodes pool!=gpu",
+		"status -o jsonpath={.items}", "restart pod/web -o custom-columns=NAME:.metadata.name", "restart pod/web -o go-template={{.kind}}", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
 		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
 		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "set env deployment shop LEVEL=debug", "set image sts/shop app=x:2 --canary=10% --wait=false", "rollout status deploy shop",
-		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
+		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why deployment web", "rollout pause rr/x", "rollout status restartrollout x --watch=false", "rollout abort rr x", "rollout undo sidecarset mesh --to-revision=1", "schedule ls -A", "schedule trigger nightly --wait=false", "why pods/web", "logs po web", "timeline crr web-x",
 	} {
 		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 			t.Errorf("%s: %v", args, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/cli/why"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/rollout/cli/policy"
 )
 
 const whyLong = `Say of each container of a pod why it was restarted last:
@@ -26,17 +27,24 @@ const whyLong = `Say of each container of a pod why it was restarted last:
 and which of its probes have failed, and what it waits for, as kubelet's back-off and until when; and how an update of its workload in place stands. A request is found as long as it
 exists; probes are known from Events, which the cluster keeps for an hour.
 
+For a Deployment, StatefulSet or DaemonSet: what its update in place waits for. Its InPlaceUpdatePolicy with the conditions, and each pod
+in the order of the updates, with its state and why it is not updated yet.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
 func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config
 	cmd := &cobra.Command{
-		ValidArgsFunction: completing(connection, pods),
-		Use:               "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: usage.OneObject(),
+		ValidArgsFunction: completing(connection, podsAndWorkloads),
+		Use:               "why (POD | KIND/NAME | KIND NAME)", Short: "Explain the last restarts of a pod, or what an update waits for", Long: whyLong, Args: usage.OneObject(),
 		Example: `  kubectl refit why web-0
   kubectl refit why web-0 -c app --tail=20
-  kubectl refit why web-0 -o json`,
+  kubectl refit why web-0 -o json
+  kubectl refit why deployment/web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if target, err := policy.ParseTarget(usage.Object(args)); err == nil {
+				return whyWorkload(cmd, connection, target)
+			}
 			name, err := podName(usage.Object(args))
 			if err != nil {
 				return err
@@ -63,6 +71,23 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	completeContainers(cmd, connection, "container")
 	completeFormats(cmd, []string{"json", "yaml"})
 	return cmd
+}
+
+// ofContainers are the flags of why that are about containers.
+var ofContainers = []string{"container", "tail", "output"}
+
+// whyWorkload says what the update of a workload waits for.
+func whyWorkload(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, target policy.Target) error {
+	for _, name := range ofContainers {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("%w: --%s has no meaning for a workload", console.ErrUsage, name)
+		}
+	}
+	config, err := policyConfig(cmd, connection, 0)
+	if err != nil {
+		return err
+	}
+	return policy.Why(cmd.Context(), config, target)
 }
 
 // previousLogs reads the last lines of previous instances, at most 64 KiB.

@@ -74,7 +74,7 @@ func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...s
 	helm := filepath.Join(c.Programs(), "helm")
 	for _, program := range []step.Command{
 		{Argv: []string{"go", "build", "-o", helm, "helm.sh/helm/v4/cmd/helm"}, Dir: filepath.Join(c.Root, "hack", "chart")},
-		{Argv: []string{"go", "build", "-o", filepath.Join(c.Programs(), "kubectl-refit"), "./cmd/kubectl-refit"}},
+		{Argv: []string{"go", "build", "-o", filepath.Join(c.Programs(), "kubectl-refit"), "-trimpath", "-ldflags=-s -w", "./cmd/kubectl-refit"}},
 	} {
 		if err := report.Run(ctx, filepath.Base(program.Argv[3]), program); err != nil {
 			return install.Config{}, err

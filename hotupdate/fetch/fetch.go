@@ -138,16 +138,16 @@ func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Rea
 	if err != nil {
 		return Answer{}, err
 	}
-	backoff := firstBackoff
+	backoff := wait.Backoff{First: firstBackoff, Last: f.config.Timeout}
 	for attempt := 1; ; attempt++ {
 		got, err := f.once(ctx, client, source, etag, sink)
 		if err == nil || ctx.Err() != nil || attempt == f.config.Attempts || !errors.As(err, new(*transientError)) {
 			return got, err
 		}
-		if wait.For(ctx, backoff+rand.N(backoff)) != nil { //nolint:gosec // spreads load, keeps no secret
+		pause := backoff.Next()
+		if wait.For(ctx, pause+rand.N(pause)) != nil { //nolint:gosec // spreads load, keeps no secret
 			return got, err
 		}
-		backoff *= 2
 	}
 }
 

@@ -36,9 +36,7 @@ func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t).run(none)
-			s.accept("v1", "/a", "A1")
-			s.remembered("v1")
+			s := withAccepted(t, "/a", "A1")
 			s.accept("v2", "/b", "B2")
 			s.remembered("v2")
 			s.until("removed", func() bool { return remove(s.dir) == nil }) // the sidecar may still write to it

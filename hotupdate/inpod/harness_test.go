@@ -63,6 +63,17 @@ func deployed(name string) *corev1.Pod {
 	}}
 }
 
+// withAccepted returns a sidecar that has accepted files as v1, v2 and so on, which are recorded. Each has a path and a content.
+func withAccepted(t *testing.T, files ...string) *stage {
+	t.Helper()
+	s := newStage(t).run(none)
+	for i := 0; i+1 < len(files); i += 2 {
+		s.accept(fmt.Sprint("v", i/2+1), files[i], files[i+1])
+	}
+	s.remembered(fmt.Sprint("v", len(files)/2))
+	return s
+}
+
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	return &stage{
@@ -244,11 +255,25 @@ func (s *stage) check(name, want string) {
 	}
 }
 
-func (s *stage) accept(version, path, content string) {
+// mustPost is post for an update that has to succeed.
+func (s *stage) mustPost(version, address string, more ...string) {
 	s.t.Helper()
-	if code, said := s.post(version, s.origin.put(path, content)); code != http.StatusOK {
+	if code, said := s.post(version, address, more...); code != http.StatusOK {
 		s.t.Fatalf("%s: %d %s", version, code, said)
 	}
+}
+
+// mustPostJSON is postJSON for an update that has to succeed.
+func (s *stage) mustPostJSON(path, body string) {
+	s.t.Helper()
+	if code, answer := s.postJSON(path, body); code != http.StatusOK {
+		s.t.Fatalf("%s %s: %d %v", path, body, code, answer)
+	}
+}
+
+func (s *stage) accept(version, path, content string) {
+	s.t.Helper()
+	s.mustPost(version, s.origin.put(path, content))
 }
 
 // remembered waits until the workload's record names a version as current.

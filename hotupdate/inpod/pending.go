@@ -45,25 +45,22 @@ func (p *Plugin) setReload(ctx context.Context, request *hotupdate.Request) {
 // start than verify waits. The files stay even if all attempts fail. It stops if another update has reloaded the program,
 // or if the plugin stops.
 func (p *Plugin) reloadWhenRunning(ctx context.Context, version string) {
-	pause := firstRetry
+	pause := wait.Backoff{First: firstRetry, Last: maxRetry}
 	for try := range maxReloads {
-		if try > 0 {
-			if wait.For(ctx, pause) != nil {
-				return
-			}
-			pause *= 2
+		if try > 0 && wait.For(ctx, pause.Next()) != nil {
+			return
 		}
 		if p.awaitProgram(ctx) != nil {
 			return
 		}
 		p.setNote("") // the program is found
 		began, superseded := time.Now(), false
-		res, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
-			if superseded = try > 0 && !u.ReloadPending(); superseded {
+		res, err := p.submit(ctx, true, func(ctx context.Context, lock *hotupdate.Lock) outcome {
+			if superseded = try > 0 && !lock.ReloadPending(); superseded {
 				return outcome{}
 			}
-			current, err := u.Current()
-			return outcome{hotupdate.Result{Revision: current, Changed: true}, errors.Join(err, u.Reload(ctx))}
+			current, err := lock.Current()
+			return outcome{hotupdate.Result{Revision: current, Changed: true}, errors.Join(err, lock.Reload(ctx))}
 		})
 		switch {
 		case ctx.Err() != nil, superseded, errors.Is(err, httpapi.ErrStopping):

@@ -38,7 +38,6 @@ type Plugin struct {
 	metrics *metrics.Metrics
 	record  *record.Store
 
-	slot          chan struct{} // held during an update: holds one token
 	work          chan job
 	unrecorded    chan recording // the last accepted revision, for the goroutine that records it
 	pendingReload chan string    // version for which the program has to be reloaded when its process has started
@@ -55,8 +54,8 @@ type Plugin struct {
 	note       string             // for /status: what the plugin waits for, or what failed
 }
 
-// job is work for the goroutine that owns the updater.
-type job func(ctx context.Context, u *hotupdate.Updater)
+// job is work for the goroutine that runs jobs. Whoever sends it has the hotupdate.Lock, which the job releases.
+type job func(ctx context.Context)
 
 // recording is a revision to record for other pods. at identifies it for Updater.Recorded; it is zero if nothing has to be
 // confirmed.
@@ -68,7 +67,7 @@ type recording struct {
 // New is the plugin's Factory.
 func New() plugin.Plugin {
 	return &Plugin{
-		slot: make(chan struct{}, 1), work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1),
+		work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1),
 		ended: make(chan struct{}), within: context.WithDeadline,
 	}
 }
@@ -190,12 +189,16 @@ func (p *Plugin) finish(ctx context.Context, u *hotupdate.Updater) {
 // Stop implements plugin.Plugin: it waits for the update in progress, and no other begins.
 func (p *Plugin) Stop(ctx context.Context) error {
 	p.stopping.Store(true)
-	select {
-	case p.slot <- struct{}{}:
+	u := p.current()
+	if u == nil {
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("update under way: %w", ctx.Err())
 	}
+	lock, err := u.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("update under way: %w", err)
+	}
+	lock.Release()
+	return nil
 }
 
 // Ready implements plugin.Readier: after the restore and the first content of the triggers.

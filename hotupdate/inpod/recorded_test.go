@@ -29,9 +29,7 @@ func (s *stage) refused() int {
 // An update needs no API server. New pods have its files when the API server is back.
 func TestWhatIsAcceptedDuringAnOutageIsRecordedAfterIt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.api.set(func(a *apiServer) { a.down = true })
 	s.accept("v2", "/b", "B2")
 	s.until("said", func() bool { return strings.Contains(s.plugin.Status().Message, "not recorded") })
@@ -46,12 +44,8 @@ func TestWhatIsAcceptedDuringAnOutageIsRecordedAfterIt(t *testing.T) {
 // A roll back to the initial files can be restored, and so can the revisions after it.
 func TestUpdatesAfterARollbackToTheBeginningAreRestored(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
-	if code, answer := s.postJSON("/rollback", `{}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	s := withAccepted(t, "/a", "A1")
+	s.mustPostJSON("/rollback", `{}`)
 	s.until("recorded", func() bool { return s.recorded() == "" })
 	n := s.newPod("web-abc-2").run(none)
 	n.check("a", "none")
@@ -60,9 +54,7 @@ func TestUpdatesAfterARollbackToTheBeginningAreRestored(t *testing.T) {
 	}
 	n.accept("v2", "/a", "A2")
 	n.remembered("v2")
-	if code, answer := n.postJSON("/rollback", `{}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	n.mustPostJSON("/rollback", `{}`)
 	n.until("recorded", func() bool { return n.recorded() == "" })
 	n.accept("v3", "/a", "A3")
 	n.remembered("v3")
@@ -100,9 +92,7 @@ func TestTheFirstUpdateBesideATriggerIsRestoredAfterARestart(t *testing.T) {
 // A sidecar that is killed during the outage leaves the record to the next one, which may be killed too.
 func TestWhatWasNotRecordedIsRecordedByTheNextSidecar(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.api.set(func(a *apiServer) { a.down = true })
 	s.accept("v2", "/b", "B2")
 	s.stop()
@@ -128,9 +118,7 @@ func TestWhatWasNotRecordedIsRecordedByTheNextSidecar(t *testing.T) {
 // New pods have the files of all updates during an outage, not only of the last one.
 func TestUpdatesDuringAnOutageAreRestoredTogether(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.stop()
 	s.api.set(func(a *apiServer) { a.down = true })
 	s.run(none)
@@ -168,9 +156,7 @@ func zipped(t *testing.T, version string, names ...string) string {
 func TestArchivesAreRestored(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).run(none)
-	if code, said := s.post("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b/c", "d")), "format", "zip"); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
+	s.mustPost("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b/c", "d")), "format", "zip")
 	s.remembered("v1")
 	n := s.newPod("web-abc-2").run(none)
 	n.check("a", "v1 a")
@@ -186,9 +172,7 @@ func TestArchivesAreRestored(t *testing.T) {
 		t.Errorf("annotation %q", got)
 	}
 	// The next archive has not all files of the one before, which stay.
-	if code, said := m.post("v4", m.origin.put("/v4.zip", zipped(t, "v4", "a")), "format", "zip"); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
+	m.mustPost("v4", m.origin.put("/v4.zip", zipped(t, "v4", "a")), "format", "zip")
 	m.remembered("v4")
 	l := m.newPod("web-abc-4").run(none)
 	l.check("a", "v4 a")
@@ -203,9 +187,7 @@ func TestARollbackBesideAChangedTriggerIsRestored(t *testing.T) {
 	another := s.origin.put("/mine", "another")
 	s.until("accepted", func() bool { code, _ := s.post("v2", another); return code == http.StatusOK })
 	s.remembered("v2")
-	if code, answer := s.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	s.mustPostJSON("/rollback", `{"version":"v1"}`)
 	s.check("a", "1")
 	s.remembered("v1")
 	s.origin.put("/mine", "mine")
@@ -239,9 +221,7 @@ func TestARestartRestoresBesideFilesOfATrigger(t *testing.T) {
 func TestAnArchiveBelowATriggerIsRestored(t *testing.T) {
 	t.Parallel()
 	s := withSettings(t, map[string]string{"other": "1"}).run(settings)
-	if code, said := s.post("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b", "c/d")), "format", "zip"); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
+	s.mustPost("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b", "c/d")), "format", "zip")
 	s.remembered("v1")
 	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "settings", "c": "no folder"} })
 	s.until("changed", func() bool { return s.content("a") == "settings" && s.content("c") == "no folder" })

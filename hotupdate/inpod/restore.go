@@ -22,7 +22,7 @@ const (
 // restore opens the folder and restores what the workload accepted last. If the volume still has what this pod accepted, it
 // does not ask the API server. It puts the files in place without reloading the program, which may not have been started
 // yet, and reloads it if it runs by then. Only a folder that cannot be used is an error. What cannot be restored in time is
-// retried by retryRestore.
+// retried by retryRestore. The caller closes the updater, also after an error.
 func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater, error) {
 	deadline, cancel := p.within(ctx, by)
 	defer cancel()
@@ -31,15 +31,19 @@ func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater,
 	if err != nil {
 		return nil, err
 	}
-	version, changed, restoreErr := p.restoreFiles(deadline, u)
+	lock, err := u.TryAcquire()
+	if err != nil {
+		return u, err
+	}
+	defer lock.Release()
+	version, changed, restoreErr := p.restoreFiles(deadline, lock)
 	if ctx.Err() != nil {
-		u.Close()
-		return nil, nil //nolint:nilnil // ctx has ended
+		return u, nil
 	}
 	switch {
 	case len(p.updater.Reload) == 0:
 	case restoreErr == nil && (changed || u.Interrupted()):
-		restoreErr = p.reloadProgram(deadline, u)
+		restoreErr = p.reloadProgram(deadline, lock)
 	case u.ReloadPending(): // an earlier run of the sidecar ended before the reload, or the time is over
 		p.pendingReload <- version
 	}
@@ -59,12 +63,12 @@ func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater,
 }
 
 // restoreFiles applies the record. It returns the version and whether files have changed.
-func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (version string, changed bool, err error) {
-	current, err := u.Current()
+func (p *Plugin) restoreFiles(ctx context.Context, lock *hotupdate.Lock) (version string, changed bool, err error) {
+	current, err := lock.Current()
 	if err != nil {
 		return hotupdate.InitialVersion, false, err
 	}
-	if !current.Unrequested() && !u.Provisional() {
+	if !current.Unrequested() && !lock.Provisional() {
 		return current.Version, false, nil // accepted by this pod before the container was restarted
 	}
 	p.setUnrestored(&unrestored{})
@@ -77,7 +81,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 		request.NoReload, request.ReloadLater = true, len(p.updater.Reload) > 0 && !p.programNotStarted()
 	}
 	err = p.retry(ctx, "restore "+o.wanted[0].Version, maxRetry, func() error {
-		res, err := p.tryRestore(ctx, u, *o, quiet)
+		res, err := p.tryRestore(ctx, lock, *o, quiet)
 		changed = changed || res.Changed
 		return err
 	})
@@ -108,7 +112,7 @@ func permanent(err error) bool {
 // reloadProgram waits for the program and reloads it: a program started later has already read the files, but it is not
 // known whether it has. A signal is sent when the program has a handler for it, see package steps. It does not wait for a
 // program that cannot have been started yet, because kubelet starts that after this sidecar.
-func (p *Plugin) reloadProgram(ctx context.Context, u *hotupdate.Updater) error {
+func (p *Plugin) reloadProgram(ctx context.Context, lock *hotupdate.Lock) error {
 	if p.programNotStarted() {
 		return nil
 	}
@@ -118,7 +122,7 @@ func (p *Plugin) reloadProgram(ctx context.Context, u *hotupdate.Updater) error 
 	if p.programNotStarted() {
 		return nil
 	}
-	return u.Reload(ctx)
+	return lock.Reload(ctx)
 }
 
 func (p *Plugin) programNotStarted() bool { return process.Before(p.host.Observed(), p.host.Own) }

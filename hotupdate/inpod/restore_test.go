@@ -22,11 +22,7 @@ func newContext(t *testing.T) (context.Context, context.CancelFunc) {
 
 func TestRestoreInANewPod(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.accept("v2", "/b", "B2") // mergeUnrestored a
-	s.accept("v3", "/a", "A3")
-	s.remembered("v3")
+	s := withAccepted(t, "/a", "A1", "/b", "B2", "/a", "A3")
 	n := s.newPod("web-abc-2").run(none)
 	n.check("a", "A3")
 	n.check("b", "B2")
@@ -41,9 +37,7 @@ func TestRestoreInANewPod(t *testing.T) {
 
 func TestRestartOfTheContainerKeepsThisPodsRevision(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.stop()
 	asked := s.origin.asked
 	s.api.set(func(a *apiServer) { // another pod of the workload has gone on
@@ -97,9 +91,7 @@ func TestRestoreWaitsForTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	n := s.newPod("web-abc-2")
 	n.fs = fs
 	title := "refit-late: master process of " + filepath.Base(n.dir)
@@ -126,9 +118,7 @@ func TestRestoreWaitsForTheProcess(t *testing.T) {
 
 func TestRestoreHasADeadline(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.origin.mu.Lock()
 	delete(s.origin.files, "/a")
 	s.origin.mu.Unlock()
@@ -142,9 +132,7 @@ func TestRestoreHasADeadline(t *testing.T) {
 
 func TestRestoreOutlastsAnAPIServerThatIsDown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	n := s.newPod("web-abc-2")
 	n.api.set(func(a *apiServer) { a.down = true })
 	n.start(none)
@@ -211,9 +199,7 @@ func TestTriggers(t *testing.T) {
 // A Deployment that was deleted and created again under its name is another workload.
 func TestRecreatedWorkloadDoesNotInheritRevisions(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.api.set(func(a *apiServer) { a.deployment = "d2" })
 	n := s.newPod("web-abc-2").run(none)
 	n.check("a", "none")
@@ -227,9 +213,7 @@ func TestRecreatedWorkloadDoesNotInheritRevisions(t *testing.T) {
 // The volume's own revision is in force at once, also while the API server is away.
 func TestOwnRevisionIsUsedWithoutAskingTheAPI(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.remembered("v1")
+	s := withAccepted(t, "/a", "A1")
 	s.stop()
 	s.api.set(func(a *apiServer) { a.down = true })
 	s.run(none)
@@ -245,10 +229,7 @@ func TestOwnRevisionIsUsedWithoutAskingTheAPI(t *testing.T) {
 // The digest of the whole set is compared: a record with parts that someone has combined is not restored.
 func TestDigestOfTheRestoredSetIsChecked(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.accept("v2", "/b", "B2")
-	s.remembered("v2")
+	s := withAccepted(t, "/a", "A1", "/b", "B2")
 	s.api.set(func(a *apiServer) {
 		var r map[string]any
 		_ = json.Unmarshal([]byte(a.configMaps["sidecar-result"]["Deployment.web"]), &r)

@@ -58,13 +58,13 @@ func (p *Plugin) readRecord(ctx context.Context) error {
 
 // tryRestore applies the newest wanted revision, or else the newest one before it that can be fetched. The error is why the
 // newest one is not in force.
-func (p *Plugin) tryRestore(ctx context.Context, u *hotupdate.Updater, o unrestored, tell func(*hotupdate.Request)) (res hotupdate.Result, newestErr error) {
+func (p *Plugin) tryRestore(ctx context.Context, lock *hotupdate.Lock, o unrestored, setReload func(*hotupdate.Request)) (res hotupdate.Result, newestErr error) {
 	for i, revision := range o.wanted {
-		if i > 0 && u.Provisional() {
+		if i > 0 && lock.Provisional() {
 			break // an earlier attempt has put an older revision in force
 		}
 		var err error
-		if res, err = p.tryRevision(ctx, u, revision, i > 0, i+1 < len(o.wanted), tell); err == nil {
+		if res, err = p.tryRevision(ctx, lock, revision, i > 0, i+1 < len(o.wanted), setReload); err == nil {
 			if i > 0 {
 				p.host.Logger.Warn("an earlier revision is in force", "version", revision.Version, "instead of", o.wanted[0].Version)
 				newestErr = fmt.Errorf("%w; %s is in force instead", newestErr, revision.Version)
@@ -84,24 +84,24 @@ func (p *Plugin) tryRestore(ctx context.Context, u *hotupdate.Updater, o unresto
 }
 
 // tryRevision applies one revision. If there are others to try, it uses at most half of the remaining time.
-func (p *Plugin) tryRevision(ctx context.Context, u *hotupdate.Updater, r record.Revision, provisional, others bool, tell func(*hotupdate.Request)) (hotupdate.Result, error) {
+func (p *Plugin) tryRevision(ctx context.Context, lock *hotupdate.Lock, r record.Revision, provisional, others bool, setReload func(*hotupdate.Request)) (hotupdate.Result, error) {
 	if r.Partial {
 		return hotupdate.Result{}, fmt.Errorf("%w: of %s: %s", record.ErrLost, r.Version, r.Reason)
 	}
-	current, err := u.Current()
+	current, err := lock.Current()
 	if err != nil {
 		return hotupdate.Result{}, err
 	}
 	request := r.Request()
 	request.Keep = current.Version != hotupdate.InitialVersion // keep the files of triggers
 	request.Provisional = provisional
-	tell(&request)
+	setReload(&request)
 	if by, ok := ctx.Deadline(); ok && others {
 		half, cancel := context.WithTimeout(ctx, time.Until(by)/2)
 		defer cancel()
 		ctx = half
 	}
-	return u.Apply(ctx, request)
+	return lock.Apply(ctx, request)
 }
 
 // neverRestorable reports whether a revision can never be restored, because its content is not allowed. The workload then continues
@@ -112,12 +112,13 @@ func neverRestorable(err error) bool {
 
 // retryRestore retries the restore until it has succeeded or an update was accepted.
 func (p *Plugin) retryRestore(ctx context.Context) {
-	pause := firstRestoreRetry
+	pauses := wait.Backoff{First: firstRestoreRetry, Last: maxRestoreRetry}
+	pause := pauses.Next()
 	for p.getUnrestored() != nil {
 		if wait.For(ctx, pause) != nil {
 			return
 		}
-		pause = min(pause*2, maxRestoreRetry)
+		pause = pauses.Next()
 		err := p.retryRestoreOnce(ctx)
 		var failure *hotupdate.Failure
 		switch {
@@ -144,14 +145,14 @@ func (p *Plugin) retryRestoreOnce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.config.wait())
 	defer cancel()
-	_, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
+	_, err := p.submit(ctx, true, func(ctx context.Context, lock *hotupdate.Lock) outcome {
 		began, o := time.Now(), p.getUnrestored()
 		if o == nil { // an update has been accepted meanwhile
 			return outcome{}
 		}
 		version := o.wanted[0].Version
-		res, err := p.tryRestore(ctx, u, *o, func(request *hotupdate.Request) { p.setReload(ctx, request) })
-		if u.ReloadPending() {
+		res, err := p.tryRestore(ctx, lock, *o, func(request *hotupdate.Request) { p.setReload(ctx, request) })
+		if lock.ReloadPending() {
 			p.requestReload(version)
 		}
 		if err == nil {

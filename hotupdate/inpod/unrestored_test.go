@@ -48,10 +48,7 @@ func (s *stage) checkRecord(want ...string) {
 // The next update in a pod that could not restore the workload's files does not remove them from the workload.
 func TestAnUpdateAfterAFailedRestoreKeepsTheFilesOfTheWorkload(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/base", "B")
-	s.accept("v2", "/k", "K")
-	s.remembered("v2")
+	s := withAccepted(t, "/base", "B", "/k", "K")
 	s.origin.gone("/base")
 	n := s.newPod("web-abc-2").runWithout("source base", none)
 	if code, said := n.post("v3", n.origin.put("/z", "Z")); code != http.StatusInternalServerError || !strings.Contains(said, "base") || !strings.Contains(said, "v2, which could not be restored") {
@@ -60,9 +57,7 @@ func TestAnUpdateAfterAFailedRestoreKeepsTheFilesOfTheWorkload(t *testing.T) {
 	n.check("z", "none")
 	n.checkRecord("base", "k")
 	n.origin.put("/base", "B")
-	if code, said := n.post("v3", n.origin.URL+"/z"); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
+	n.mustPost("v3", n.origin.URL+"/z")
 	n.remembered("v3")
 	n.checkRecord("base", "k", "z")
 	for name, want := range map[string]string{"base": "B", "k": "K", "z": "Z"} {
@@ -76,10 +71,7 @@ func TestAnUpdateAfterAFailedRestoreKeepsTheFilesOfTheWorkload(t *testing.T) {
 // The missing file can be sent, or all files.
 func TestAnUpdateAfterAFailedRestoreMayBringWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/base", "B")
-	s.accept("v2", "/k", "K")
-	s.remembered("v2")
+	s := withAccepted(t, "/base", "B", "/k", "K")
 	s.origin.put("/base", "another")
 	n := s.newPod("web-abc-2").run(none)
 	n.accept("v3", "/base", "B3")
@@ -89,9 +81,7 @@ func TestAnUpdateAfterAFailedRestoreMayBringWhatIsMissing(t *testing.T) {
 	n.check("k", "K")
 	n.origin.gone("/base")
 	m := n.newPod("web-abc-3").runWithout("source base", none)
-	if code, said := m.post("v4", m.origin.put("/all", "A"), "keep", "false"); code != http.StatusOK {
-		t.Fatalf("%d %s", code, said)
-	}
+	m.mustPost("v4", m.origin.put("/all", "A"), "keep", "false")
 	m.remembered("v4")
 	m.checkRecord("all")
 }
@@ -104,9 +94,7 @@ func TestTheNewestCompleteRevisionIsRestored(t *testing.T) {
 	s.accept("v1", "/base", "B")
 	s.accept("v2", "/k", "K")
 	s.remembered("v2") // what is accepted at once after it would be recorded alone
-	if code, answer := s.postJSON("/hot-update", `{"version":"v3","name":"i","data":"aQ=="}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	s.mustPostJSON("/hot-update", `{"version":"v3","name":"i","data":"aQ=="}`)
 	s.remembered("v3")
 	n := s.newPod("web-abc-2").run(none)
 	for name, want := range map[string]string{"base": "B", "k": "K", "i": "none"} {
@@ -121,9 +109,7 @@ func TestTheNewestCompleteRevisionIsRestored(t *testing.T) {
 	if code, said := n.post("v4", n.origin.put("/z", "Z")); code != http.StatusConflict || !strings.Contains(said, "of v3: i") {
 		t.Errorf("%d %s", code, said)
 	}
-	if code, answer := n.postJSON("/hot-update", `{"version":"v4","files":[{"url":"ORIGIN/z"},{"url":"ORIGIN/z","name":"i"}]}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	n.mustPostJSON("/hot-update", `{"version":"v4","files":[{"url":"ORIGIN/z"},{"url":"ORIGIN/z","name":"i"}]}`)
 	n.remembered("v4")
 	n.checkRecord("base", "i", "k", "z")
 	m := n.newPod("web-abc-3").run(none)
@@ -135,16 +121,11 @@ func TestTheNewestCompleteRevisionIsRestored(t *testing.T) {
 // A roll back defines the workload's files: nothing remains to be restored then.
 func TestARollbackEndsWhatCouldNotBeRestored(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/base", "B")
-	s.accept("v2", "/k", "K")
-	s.remembered("v2")
+	s := withAccepted(t, "/base", "B", "/k", "K")
 	s.origin.gone("/k")
 	n := s.newPod("web-abc-2").runWithout("source k", none)
 	n.check("base", "B")
-	if code, answer := n.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	n.mustPostJSON("/rollback", `{"version":"v1"}`)
 	n.remembered("v1")
 	n.accept("v3", "/z", "Z")
 	n.remembered("v3")
@@ -158,9 +139,7 @@ func TestALeftRevisionIsNotRestored(t *testing.T) {
 	s.accept("v1", "/a", "A1")
 	s.accept("v2", "/b", "B2")
 	s.accept("v3", "/c", "C3")
-	if code, answer := s.postJSON("/rollback", `{}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	s.mustPostJSON("/rollback", `{}`)
 	s.remembered("v2")
 	s.origin.gone("/b")
 	n := s.newPod("web-abc-2").runWithout("source b", none)
@@ -182,9 +161,7 @@ func TestWhatCouldNotBeRestoredIsRestoredLater(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t).run(none)
-			s.accept("v1", "/a", "A1")
-			s.remembered("v1")
+			s := withAccepted(t, "/a", "A1")
 			n := s.newPod("web-abc-2")
 			is(n, true)
 			n.runWithout(name, none)
@@ -207,9 +184,7 @@ func TestAPodWithoutFilesIsNotReadyBeforeTheSourceOfAnEarlierRevisionIsBack(t *t
 	t.Parallel()
 	s := newStage(t).run(none)
 	s.accept("v1", "/a", "A1")
-	if code, answer := s.postJSON("/hot-update", `{"version":"v2","name":"i","data":"aQ=="}`); code != http.StatusOK {
-		t.Fatalf("%d %v", code, answer)
-	}
+	s.mustPostJSON("/hot-update", `{"version":"v2","name":"i","data":"aQ=="}`)
 	s.remembered("v2")
 	s.origin.gone("/a")
 	n := s.newPod("web-abc-2")
@@ -227,10 +202,7 @@ func TestAPodWithoutFilesIsNotReadyBeforeTheSourceOfAnEarlierRevisionIsBack(t *t
 // continue from it.
 func TestARecordWithAnImpossibleNameHidesNoOlderRevision(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.accept("v2", "/b", "B2")
-	s.remembered("v2")
+	s := withAccepted(t, "/a", "A1", "/b", "B2")
 	s.api.set(func(a *apiServer) {
 		data := a.configMaps["sidecar-result"]
 		data["Deployment.web"] = strings.ReplaceAll(data["Deployment.web"], `"name":"b"`, `"name":"../b"`)
@@ -246,10 +218,7 @@ func TestARecordWithAnImpossibleNameHidesNoOlderRevision(t *testing.T) {
 // record.
 func TestADamagedRevisionIsRestoredFromTheRecord(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).run(none)
-	s.accept("v1", "/a", "A1")
-	s.accept("v2", "/b", "B2")
-	s.remembered("v2")
+	s := withAccepted(t, "/a", "A1", "/b", "B2")
 	s.stop()
 	target, err := os.Readlink(s.dir + "/..data")
 	if err != nil {
@@ -261,7 +230,5 @@ func TestADamagedRevisionIsRestoredFromTheRecord(t *testing.T) {
 	s.run(none)
 	s.check("a", "A1")
 	s.check("b", "B2")
-	if code, answer := s.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {
-		t.Errorf("%d %v", code, answer)
-	}
+	s.mustPostJSON("/rollback", `{"version":"v1"}`)
 }

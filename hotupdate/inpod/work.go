@@ -18,25 +18,26 @@ type outcome struct {
 	err    error
 }
 
-// submit passes work to the goroutine that owns the updater and waits for its end. If wait is false and work is in
+// submit passes work to the goroutine that runs jobs and waits for its end. If wait is false and work is in
 // progress, it returns hotupdate.ErrBusy. The work continues if the caller's ctx ends.
-func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context, *hotupdate.Updater) outcome) (hotupdate.Result, error) {
-	if err := p.acquire(ctx, wait); err != nil {
+func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context, *hotupdate.Lock) outcome) (hotupdate.Result, error) {
+	lock, err := p.acquire(ctx, wait)
+	if err != nil {
 		return hotupdate.Result{}, err
 	}
 	ended := make(chan outcome, 1)
 	select {
-	case p.work <- func(ctx context.Context, u *hotupdate.Updater) {
+	case p.work <- func(ctx context.Context) {
 		var o outcome
 		panicErr := plugin.Safely(p.host.Guard, p.Name(), func() error {
-			if err := u.CheckFolder(); err != nil {
+			if err := lock.CheckFolder(); err != nil {
 				o.err = fmt.Errorf("%w: %w", httpapi.ErrRestoring, err)
 				return nil
 			}
-			o = do(ctx, u)
+			o = do(ctx, lock)
 			return nil
 		})
-		<-p.slot
+		lock.Release()
 		if panicErr != nil {
 			p.host.Logger.Error("update ended in a panic", "err", panicErr)
 			o.err = panicErr
@@ -44,10 +45,10 @@ func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context,
 		ended <- o
 	}:
 	case <-ctx.Done():
-		<-p.slot
+		lock.Release()
 		return hotupdate.Result{}, ctx.Err()
 	case <-p.ended:
-		<-p.slot
+		lock.Release()
 		return hotupdate.Result{}, httpapi.ErrStopping
 	}
 	select {
@@ -71,7 +72,7 @@ func (p *Plugin) runJobs(ctx context.Context, u *hotupdate.Updater) error {
 		case <-ctx.Done():
 			return nil
 		case do := <-p.work:
-			do(ctx, u)
+			do(ctx)
 		case <-tick.C:
 		}
 		if err := u.CheckFolder(); err != nil {
@@ -80,32 +81,27 @@ func (p *Plugin) runJobs(ctx context.Context, u *hotupdate.Updater) error {
 	}
 }
 
-// acquire takes the slot, which excludes other work.
-func (p *Plugin) acquire(ctx context.Context, wait bool) error {
+// acquire returns the right to update, unless the plugin restores or stops.
+func (p *Plugin) acquire(ctx context.Context, wait bool) (*hotupdate.Lock, error) {
+	u := p.current()
 	switch {
 	case p.stopping.Load():
-		return httpapi.ErrStopping
-	case p.current() == nil:
-		return httpapi.ErrRestoring
+		return nil, httpapi.ErrStopping
+	case u == nil:
+		return nil, httpapi.ErrRestoring
 	}
-	if wait {
-		select {
-		case p.slot <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	} else {
-		select {
-		case p.slot <- struct{}{}:
-		default:
-			return hotupdate.ErrBusy
-		}
+	lock, err := u.TryAcquire()
+	if wait && err != nil {
+		lock, err = u.Acquire(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if p.stopping.Load() {
-		<-p.slot
-		return httpapi.ErrStopping
+		lock.Release()
+		return nil, httpapi.ErrStopping
 	}
-	return nil
+	return lock, nil
 }
 
 // requested implements httpapi.Updates.
@@ -113,7 +109,7 @@ type requested struct{ *Plugin }
 
 // Apply implements httpapi.Updates: it carries out a request, records how to fetch its files, and reports the outcome.
 func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupdate.Result, error) {
-	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
+	return p.submit(ctx, false, func(ctx context.Context, lock *hotupdate.Lock) outcome {
 		began := time.Now()
 		if !request.DryRun { // a dry run reloads nothing
 			if err := p.unavailable(ctx, request.Version); err != nil {
@@ -126,14 +122,14 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 			return outcome{err: err}
 		}
 		request.Record, request.DistinctVersion = true, p.config.Verify.ComparesVersion()
-		res, err := u.Apply(ctx, request)
+		res, err := lock.Apply(ctx, request)
 		err = explain(err)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
 		}
 		p.report(request.Version, began, res, err)
 		if err == nil {
-			p.accepted(u, res.Revision)
+			p.accepted(lock.Updater, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -141,18 +137,18 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 
 // Rollback implements httpapi.Updates: it rolls back to an accepted revision and reports the outcome.
 func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, error) {
-	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
+	return p.submit(ctx, false, func(ctx context.Context, lock *hotupdate.Lock) outcome {
 		began := time.Now()
 		if err := p.unavailable(ctx, id); err != nil {
 			return outcome{err: err}
 		}
-		res, err := u.Rollback(ctx, id)
+		res, err := lock.Rollback(ctx, id)
 		if errors.Is(err, hotupdate.ErrUnknownRevision) || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
 		}
 		p.report(cmp.Or(res.Revision.Version, id), began, res, err)
 		if err == nil {
-			p.accepted(u, res.Revision)
+			p.accepted(lock.Updater, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -188,9 +184,9 @@ func (p triggered) Delivered(name string) string {
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
 	p.setReload(ctx, &request)
 	request.DistinctVersion = p.config.Verify.ComparesVersion() && !request.NoReload // without a reload nothing is verified
-	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
+	_, err = p.submit(ctx, true, func(ctx context.Context, lock *hotupdate.Lock) outcome {
 		began := time.Now()
-		res, err := u.Apply(ctx, request)
+		res, err := lock.Apply(ctx, request)
 		if res.Changed || err != nil {
 			p.report(request.Version, began, res, err)
 		}

@@ -34,7 +34,7 @@ type Request struct {
 	// Digest is the expected manifest.Requested.Digest; not compared when empty.
 	Digest string
 	// Trigger is the name of a source that sends a request for every change of its content, and TriggerDigest identifies
-	// the content. Both are recorded when the request has been accepted, see hotupdate.Updater.Delivered. Files of the
+	// the content. Both are stored when the request has been accepted, see hotupdate.Updater.Delivered. Files of the
 	// trigger's previous content that are not in the new one are removed.
 	Trigger, TriggerDigest string
 	// NoReload puts the files in place without reloading the program, which has not been started yet. With ReloadLater, Reload

@@ -25,8 +25,8 @@ type State struct {
 	ReloadPending bool `json:"untold,omitempty"`
 	// Provisional means that Current is a replacement for the wanted revision, which could not be fetched or read.
 	Provisional bool `json:"provisional,omitempty"`
-	// Record is when the revision that has to be recorded outside of the folder was accepted or rolled back to.
-	Record time.Time `json:"record,omitzero"`
+	// ToRecord is when the revision that has to be recorded outside of the folder was accepted or rolled back to.
+	ToRecord time.Time `json:"record,omitzero"`
 }
 
 // Delivery is the last accepted content of a trigger.
@@ -38,7 +38,7 @@ type Delivery struct {
 
 // Load reads the state. It returns the zero State if there is none, and the zero State and damaged if it cannot be read.
 func (s *Store) Load() (st State, damaged bool, err error) {
-	b, err := s.record(stateFile, maxState)
+	b, err := s.readOwn(stateFile, maxState)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return State{}, false, nil
@@ -75,11 +75,11 @@ func (s *Store) Save(st State) error {
 	return s.replace(stateFile, b)
 }
 
-// Recorded returns the State.Record that has been recorded; zero if none has. It has a file of its own, because it is
+// Recorded returns the State.ToRecord that has been recorded; zero if none has. It has a file of its own, because it is
 // written during updates.
 func (s *Store) Recorded() time.Time {
 	var at time.Time
-	b, err := s.record(recordedFile, maxRecorded)
+	b, err := s.readOwn(recordedFile, maxRecorded)
 	if err != nil || at.UnmarshalText(b) != nil {
 		return time.Time{} // it is recorded once more
 	}

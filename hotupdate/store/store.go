@@ -177,8 +177,8 @@ func (s *Store) open(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// record reads a file of this program with at most most bytes.
-func (s *Store) record(name string, most int64) ([]byte, error) {
+// readOwn reads a file of this program with at most most bytes.
+func (s *Store) readOwn(name string, most int64) ([]byte, error) {
 	f, info, err := s.open(name)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (s *Store) Revision(id string) (Revision, error) {
 
 // manifest reads the manifest in the folder of a revision or of a stage.
 func (s *Store) manifest(dir, id string) (Revision, error) {
-	b, err := s.record(dir+"/manifest.json", maxManifest)
+	b, err := s.readOwn(dir+"/manifest.json", maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Revision{}, fmt.Errorf("%w: %s", ErrUnknownRevision, id)
 	}

@@ -18,6 +18,9 @@ func internPod(pod *corev1.Pod) {
 		owner := &pod.OwnerReferences[i]
 		owner.Kind, owner.Name, owner.UID = interned(owner.Kind), interned(owner.Name), interned(owner.UID)
 	}
+	for i := range pod.Spec.ImagePullSecrets {
+		pod.Spec.ImagePullSecrets[i].Name = interned(pod.Spec.ImagePullSecrets[i].Name)
+	}
 	internContainers(pod.Spec.Containers)
 	internContainers(pod.Spec.InitContainers)
 	internStatuses(pod.Status.ContainerStatuses)
@@ -39,7 +42,8 @@ func internMap(m map[string]string) map[string]string {
 func internContainers(containers []corev1.Container) {
 	for i := range containers {
 		c := &containers[i]
-		c.Name, c.Image = interned(c.Name), interned(c.Image)
+		c.Name, c.Image, c.ImagePullPolicy = interned(c.Name), interned(c.Image), interned(c.ImagePullPolicy)
+		c.Resources = resources.intern(&c.Resources)
 		for j := range c.Env {
 			c.Env[j].Name, c.Env[j].Value = interned(c.Env[j].Name), interned(c.Env[j].Value)
 		}

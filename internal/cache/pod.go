@@ -40,7 +40,7 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 			OwnerReferences: trimOwners(pod), Generation: pod.Generation,
 		},
 		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, RestartPolicy: pod.Spec.RestartPolicy,
+			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, RestartPolicy: pod.Spec.RestartPolicy, ImagePullSecrets: pod.Spec.ImagePullSecrets,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, HostNetwork: pod.Spec.HostNetwork,
 			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 		},
@@ -138,12 +138,14 @@ func trimAnnotations(annotations map[string]string, owned map[string]bool) map[s
 	return trimmed
 }
 
-// trimContainers keeps names, restart policies and rules, named ports, whether a SidecarSet has injected the container, and
-// what marks it as one that is ended with the main containers.
+// trimContainers keeps names, images, pull policies, resources, restart policies and rules, named ports, whether a SidecarSet has injected the
+// container, and what marks it as one that is ended with the main containers.
 func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i, c := range containers {
-		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+		trimmed[i] = corev1.Container{
+			Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Resources: c.Resources, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
+		}
 		if v1beta1.IsInjected(&c) {
 			trimmed[i].Env = []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
 		}

@@ -40,6 +40,9 @@ func ExitCode(err error) int {
 	}
 }
 
+// Message returns the text of an error for the user. In wrong usage it says what is wrong, without the word for all of these errors.
+func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ") }
+
 // Cause returns why a command's context has ended: its own timeout with the error given as the cause, or else the user.
 func Cause(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) {

@@ -93,7 +93,7 @@ func Examine(ctx context.Context, config Config) []Finding {
 		make func(context.Context) []Finding
 	}{
 		{"CRDs", e.crds}, {"manager", e.manager}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook},
-		{"certificates", e.certificates}, {"policies", e.policies}, {"hold", e.holds}, {"OpenKruise", e.openKruise},
+		{"certificates", e.certificates}, {"policies", e.policies}, {"hold", e.holds}, {"held", e.held}, {"OpenKruise", e.openKruise},
 	} {
 		for _, finding := range check.make(ctx) {
 			finding.Check = check.name

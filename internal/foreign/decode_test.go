@@ -22,6 +22,8 @@ var decodes = map[string]string{
 	"image/credentialprovider": "the configuration of the node's administrator, at most 1 MiB",
 	"hotupdate/manifest":       "manifests of at most 8 MiB, whose elements have a least length; the digest of a manifest is compared",
 	"inplace/plan":             "values of the API that it has encoded itself",
+	"internal/console":         "what the user has typed",
+	"internal/table":           "objects that it has encoded itself",
 	"internal/kube":            "answers of the API server: reviews and discovery",
 	"internal/kube/ownpod":     "answers of the API server about one pod, whose quantities it has decoded before it stored them",
 	"internal/kubelet":         "a duration in a message of kubelet",
@@ -42,6 +44,7 @@ var decodes = map[string]string{
 	"sidecarset/policy":        "patches that it has made itself",
 	"sidecarset/revision":      "revisions in the namespace of Refit, which it has encoded itself",
 	"cli/completion":           "what the user has typed, and answers of the API server",
+	"cmd/kubectl-refit/usage":  "what the user has typed",
 	"rollout/cli":              "what the user has typed",
 	"inplace/cli/change":       "what the user has typed",
 }

@@ -32,21 +32,11 @@ type NodeImages struct {
 
 // NodeImages looks up the served version. The error is ErrNodeImagesNotServed if there is none yet.
 func (c *Client) NodeImages(ctx context.Context) (*NodeImages, error) {
-	for _, alpha := range []bool{false, true} {
-		version, addTo := v1beta1.GroupVersion(), v1beta1.AddToScheme
-		if alpha {
-			version, addTo = v1alpha1.GroupVersion(), v1alpha1.AddToScheme
-		}
-		served, err := c.serves(ctx, version.String(), v1beta1.ResourceNodeImage)
-		if err != nil {
-			return nil, err
-		}
-		if served {
-			client, err := c.group(version, "/apis", runtime.ContentTypeJSON, addTo)
-			return &NodeImages{client: client, guard: c.guard, alpha: alpha}, err
-		}
+	client, alpha, err := c.newest(ctx, v1beta1.ResourceNodeImage, ErrNodeImagesNotServed)
+	if err != nil {
+		return nil, err
 	}
-	return nil, ErrNodeImagesNotServed
+	return &NodeImages{client: client, guard: c.guard, alpha: alpha}, nil
 }
 
 // Informer caches the one object with the node's name, as *v1beta1.NodeImage.

@@ -35,6 +35,16 @@ type Requests struct {
 
 // Requests looks up the served version. The error is ErrNotServed if there is none yet.
 func (c *Client) Requests(ctx context.Context) (*Requests, error) {
+	client, alpha, err := c.newest(ctx, resource, ErrNotServed)
+	if err != nil {
+		return nil, err
+	}
+	return &Requests{client: client, guard: c.guard, alpha: alpha}, nil
+}
+
+// newest returns a client for the newest version of apps.kruise.io in which the cluster serves a resource, and whether that is
+// v1alpha1. The error is notServed if there is none.
+func (c *Client) newest(ctx context.Context, resource string, notServed error) (client rest.Interface, alpha bool, err error) {
 	for _, alpha := range []bool{false, true} {
 		version, addTo := v1beta1.GroupVersion(), v1beta1.AddToScheme
 		if alpha {
@@ -42,14 +52,14 @@ func (c *Client) Requests(ctx context.Context) (*Requests, error) {
 		}
 		served, err := c.serves(ctx, version.String(), resource)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if served {
 			client, err := c.group(version, "/apis", runtime.ContentTypeJSON, addTo)
-			return &Requests{client: client, guard: c.guard, alpha: alpha}, err
+			return client, alpha, err
 		}
 	}
-	return nil, ErrNotServed
+	return nil, false, notServed
 }
 
 func (c *Client) serves(ctx context.Context, groupVersion, resource string) (bool, error) {

@@ -1,5 +1,5 @@
-// Package table prints objects as kubectl get does: as a table, wide or not, by their names, as JSON or as YAML. Columns
-// are decided elsewhere.
+// Package table prints objects as kubectl get does: as a table, wide or not, by their names, as JSON or YAML, by a template or in
+// columns that the user names. Columns of tables are decided elsewhere.
 package table
 
 import (
@@ -13,9 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
-
-// Formats are the values of --output.
-var Formats = []string{"", "wide", "name", "json", "yaml"}
 
 // Table is a table of objects.
 type Table struct {
@@ -40,7 +37,7 @@ type Row struct {
 // Made prints an object that a command has created, as kubectl create does. The zero value prints nothing.
 type Made struct {
 	Out    io.Writer
-	Format string // name, json or yaml; empty for none
+	Format string // see [CheckFormat]; empty for none
 }
 
 // Begun prints the name of an object that was just created, so that a script has it even if it is interrupted. The scheme
@@ -54,10 +51,19 @@ func (m Made) Begun(scheme *runtime.Scheme, object client.Object) error {
 
 // Ended prints an object as it is at the end of the command.
 func (m Made) Ended(scheme *runtime.Scheme, object client.Object) error {
-	if m.Format != "json" && m.Format != "yaml" {
+	if m.Format == "" || m.Format == "name" {
 		return nil
 	}
 	return m.print(scheme, object)
+}
+
+// Separate writes what is between two objects.
+func (m Made) Separate() error {
+	if m.Format != "yaml" {
+		return nil
+	}
+	_, err := fmt.Fprintln(m.Out, "---")
+	return err
 }
 
 func (m Made) print(scheme *runtime.Scheme, object client.Object) error {
@@ -65,19 +71,11 @@ func (m Made) print(scheme *runtime.Scheme, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	return printer(m.Format).PrintObj(shown, m.Out)
-}
-
-// printer returns kubectl's printer for a format that is not a table. It leaves out managedFields.
-func printer(format string) printers.ResourcePrinter {
-	var to printers.ResourcePrinter = &printers.NamePrinter{}
-	switch format {
-	case "json":
-		to = &printers.JSONPrinter{}
-	case "yaml":
-		to = &printers.YAMLPrinter{}
+	printer, err := printerOf(m.Format)
+	if err != nil {
+		return err
 	}
-	return &printers.OmitManagedFieldsPrinter{Delegate: to}
+	return printer.PrintObj(shown, m.Out)
 }
 
 // withKind returns a copy of an object with its apiVersion and kind, which clients leave out.
@@ -92,7 +90,7 @@ func withKind(scheme *runtime.Scheme, object client.Object) (runtime.Object, err
 }
 
 // Print writes tables in a format. Tables without rows are left out, unless no table has any. The scheme has the kinds of
-// the objects. An object with several rows is printed once by its name, as JSON and as YAML.
+// the objects. An object with several rows is printed once by its name, as JSON, and in the other formats of objects.
 func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table) error {
 	if format == "" || format == "wide" {
 		return printTables(out, format == "wide", tables)
@@ -112,11 +110,15 @@ func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table
 			list.Items = append(list.Items, runtime.RawExtension{Object: object})
 		}
 	}
+	printer, err := printerOf(format)
+	if err != nil {
+		return err
+	}
 	if format != "name" {
-		return printer(format).PrintObj(list, out)
+		return printer.PrintObj(list, out)
 	}
 	for _, item := range list.Items {
-		if err := printer(format).PrintObj(item.Object, out); err != nil {
+		if err := printer.PrintObj(item.Object, out); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/table"
 )
 
@@ -29,11 +30,14 @@ func TestPrint(t *testing.T) {
 		table        table.Table
 		format, want string
 	}{
-		"table":   {full, "", "POD   STATE\nweb   up\nweb   down\ndb    up\n"},
-		"wide":    {full, "wide", "POD   STATE   NODE\nweb   up      node-1\nweb   down    node-1\ndb    up      node-2\n"},
-		"names":   {full, "name", "pod/web\npod/db\n"},
-		"nothing": {table.Table{Nothing: "nothing"}, "", "nothing\n"},
-		"no name": {table.Table{Nothing: "nothing"}, "name", ""},
+		"table":    {full, "", "POD   STATE\nweb   up\nweb   down\ndb    up\n"},
+		"wide":     {full, "wide", "POD   STATE   NODE\nweb   up      node-1\nweb   down    node-1\ndb    up      node-2\n"},
+		"names":    {full, "name", "pod/web\npod/db\n"},
+		"nothing":  {table.Table{Nothing: "nothing"}, "", "nothing\n"},
+		"no name":  {table.Table{Nothing: "nothing"}, "name", ""},
+		"path":     {full, "jsonpath={.items[*].metadata.name}", "web db"},
+		"template": {full, "go-template={{range .items}}{{.kind}} {{.metadata.name}};{{end}}", "Pod web;Pod db;"},
+		"columns":  {full, "custom-columns=KIND:.kind,POD:{metadata.name},NODE:.spec.nodeName", "KIND   POD   NODE\nPod    web   <none>\nPod    db    <none>\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,5 +57,22 @@ func TestPrint(t *testing.T) {
 				t.Errorf("%s: %v\n%s", format, err, out.String())
 			}
 		}
+	}
+}
+
+func TestUnknownFormatsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"xml", "wide", "jsonpath={", "go-template={{", "custom-columns=NAME", "custom-columns=", "custom-columns=NAME:{.a[}", "jsonpath"} {
+		if err := table.CheckFormat(format, false); console.ExitCode(err) != console.ExitRefused || !strings.Contains(err.Error(), "--output="+format) {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+	for _, format := range []string{"", "name", "json", "yaml", "jsonpath={.kind}", "custom-columns=NAME:.metadata.name"} {
+		if err := table.CheckFormat(format, false); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+	if err := table.CheckFormat("wide", true); err != nil {
+		t.Error(err)
 	}
 }

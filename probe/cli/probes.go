@@ -28,7 +28,7 @@ type Config struct {
 	Namespace string
 	// Pod limits the list to a pod; empty means all pods.
 	Pod string
-	// Format is one of table.Formats.
+	// Format is a value of --output, see table.CheckFormat.
 	Format string
 	Now    func() time.Time
 }

@@ -88,7 +88,7 @@ func (r *restarter) followRequest(ctx context.Context, request *v1beta1.Containe
 		return err
 	}
 	if ctx.Err() != nil {
-		return r.interrupted(ctx, "crr", request.Name, r.held(ctx, request), "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
+		return r.interrupted(ctx, r.held(ctx, request), "kubectl get crr "+request.Name+" --namespace="+r.Namespace+" --watch", "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
 	}
 	if err != nil {
 		return err

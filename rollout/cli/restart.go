@@ -5,20 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/table"
@@ -57,87 +54,6 @@ type RolloutOptions struct {
 	IgnorePodDisruptionBudgets bool
 }
 
-// Target is what to restart: a pod, a workload, or the pods that match a selector.
-type Target struct {
-	Pod      string
-	Workload *v1alpha1.WorkloadReference
-	Selector *metav1.LabelSelector
-}
-
-// ParseTarget parses pod/NAME, deployment/NAME and the like, or a label selector in the form of kubectl's --selector.
-func ParseTarget(text, selector string) (Target, error) {
-	if (text == "") == (selector == "") {
-		return Target{}, fmt.Errorf("%w: name either one resource, as deployment/web, or pods by --selector", console.ErrUsage)
-	}
-	if selector != "" {
-		parsed, err := parseSelector(selector)
-		if err != nil {
-			return Target{}, fmt.Errorf("%w: --selector: %w", console.ErrUsage, err)
-		}
-		return Target{Selector: parsed}, nil
-	}
-	kind, name, ok := console.KindName(text)
-	switch {
-	case text != "" && !strings.Contains(text, "/"):
-		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME; did you mean deployment/%s or pod/%s?", console.ErrUsage, text, text, text)
-	case !ok:
-		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME, as pod/web-0 or deployment/web", console.ErrUsage, text)
-	case console.IsPod(kind):
-		return Target{Pod: name}, nil
-	}
-	workload, ok := kinds[kind]
-	if !ok {
-		return Target{}, fmt.Errorf("%w: %q: want a pod, deployment, replicaset, statefulset, daemonset or cloneset", console.ErrUsage, kind)
-	}
-	workload.Name = name
-	return Target{Workload: &workload}, nil
-}
-
-// parseSelector parses a label selector in the form of kubectl's --selector. A LabelSelector has no operator for !=,
-// which means the same as notin with one value.
-func parseSelector(text string) (*metav1.LabelSelector, error) {
-	requirements, err := labels.ParseToRequirements(text)
-	if err != nil {
-		return nil, err
-	}
-	parsed := &metav1.LabelSelector{}
-	for _, requirement := range requirements {
-		expression := metav1.LabelSelectorRequirement{Key: requirement.Key(), Values: requirement.ValuesUnsorted()}
-		switch operator := requirement.Operator(); operator {
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			expression.Operator = metav1.LabelSelectorOpIn
-		case selection.NotEquals, selection.NotIn:
-			expression.Operator = metav1.LabelSelectorOpNotIn
-		case selection.Exists:
-			expression.Operator = metav1.LabelSelectorOpExists
-		case selection.DoesNotExist:
-			expression.Operator = metav1.LabelSelectorOpDoesNotExist
-		default:
-			return nil, fmt.Errorf("operator %q cannot be used here", operator)
-		}
-		slices.Sort(expression.Values)
-		parsed.MatchExpressions = append(parsed.MatchExpressions, expression)
-	}
-	return parsed, nil
-}
-
-var kinds = func() map[string]v1alpha1.WorkloadReference {
-	all := map[string]v1alpha1.WorkloadReference{}
-	for kind, names := range map[string][]string{
-		"apps/v1/Deployment": {"deployment", "deployments", "deploy"}, "apps/v1/ReplicaSet": {"replicaset", "replicasets", "rs"},
-		"apps/v1/StatefulSet": {"statefulset", "statefulsets", "sts"}, "apps/v1/DaemonSet": {"daemonset", "daemonsets", "ds"},
-		"apps.kruise.io/v1alpha1/CloneSet":   {"cloneset", "clonesets", "clone"},
-		"apps.kruise.io/v1beta1/StatefulSet": {"statefulset.apps.kruise.io", "statefulsets.apps.kruise.io", "asts"},
-		"apps.kruise.io/v1alpha1/DaemonSet":  {"daemonset.apps.kruise.io", "daemonsets.apps.kruise.io", "daemon"},
-	} {
-		i := strings.LastIndexByte(kind, '/')
-		for _, name := range names {
-			all[name] = v1alpha1.WorkloadReference{APIVersion: kind[:i], Kind: kind[i+1:]}
-		}
-	}
-	return all
-}()
-
 // Errors of a restart.
 var (
 	// ErrFailed means that the restart has ended without success.
@@ -145,19 +61,67 @@ var (
 	errTimeout = fmt.Errorf("the restart is %w", console.ErrTimeout)
 )
 
-// Run restarts the target.
-func Run(ctx context.Context, config Config, target Target) error {
+// Run restarts the targets. Several are checked before the first is restarted, and then restarted one after another, each to its end, or
+// all at once if nobody waits for their ends.
+func Run(ctx context.Context, config Config, targets ...Target) error {
+	ctx, cancel := config.limited(ctx)
+	defer cancel()
+	if len(targets) > 1 && !config.DryRun {
+		if err := check(ctx, config, targets); err != nil {
+			return console.Ended(ctx, err)
+		}
+	}
+	for i, target := range targets {
+		if i > 0 {
+			if err := config.Made.Separate(); err != nil {
+				return err
+			}
+		}
+		if err := restart(ctx, config, target); err != nil {
+			return withRest(console.Ended(ctx, err), targets[i+1:])
+		}
+	}
+	return nil
+}
+
+// limited ends a context after the timeout.
+func (c Config) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
+}
+
+// check tries the restart of each target without an effect.
+func check(ctx context.Context, config Config, targets []Target) error {
+	config.DryRun, config.Made, config.Output = true, table.Made{}, console.NewOutput(io.Discard, false)
+	for _, target := range targets {
+		if err := restart(ctx, config, target); err != nil {
+			return fmt.Errorf("%s: %w; nothing has been restarted", target, err)
+		}
+	}
+	return nil
+}
+
+func restart(ctx context.Context, config Config, target Target) error {
+	config.Namespace = cmp.Or(target.Namespace, config.Namespace)
 	r := &restarter{Config: config}
-	if config.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, errTimeout)
-		defer cancel()
-	}
-	restart := r.rollout
 	if target.Pod != "" {
-		restart = func(ctx context.Context, target Target) error { return r.pod(ctx, target.Pod) }
+		return r.pod(ctx, target.Pod)
 	}
-	return console.Ended(ctx, restart(ctx, target))
+	return r.rollout(ctx, target)
+}
+
+// withRest adds the targets that were not begun to the error of the one before.
+func withRest(err error, rest []Target) error {
+	if len(rest) == 0 {
+		return err
+	}
+	names := make([]string, len(rest))
+	for i, target := range rest {
+		names[i] = target.String()
+	}
+	return fmt.Errorf("%w\n  not begun: %s", err, strings.Join(names, ", "))
 }
 
 type restarter struct {
@@ -186,14 +150,24 @@ func (r *restarter) create(ctx context.Context, object client.Object) error {
 		options = append(options, client.DryRunAll)
 	}
 	err := r.API.Create(ctx, object, options...)
-	switch {
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
-	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return console.Refused(err)
-	}
 	if err == nil && !r.DryRun {
 		return r.Made.Begun(r.API.Scheme(), object)
+	}
+	return refused(noKind(err))
+}
+
+// noKind explains that the cluster does not have the CRD.
+func noKind(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
+	}
+	return err
+}
+
+// refused marks errors of requests that the API server does not allow.
+func refused(err error) error {
+	if apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return console.Refused(err)
 	}
 	return err
 }
@@ -212,7 +186,6 @@ func only(pod *corev1.Pod) ([]string, error) {
 
 // interrupted returns the error of a wait that ends before the restart: what it waited for, and how to follow or stop
 // the restart.
-func (r *restarter) interrupted(ctx context.Context, kind, name, last, stop string) error {
-	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s",
-		console.Cause(ctx), cmp.Or(last, "nothing"), kind, name, r.Namespace, stop)
+func (r *restarter) interrupted(ctx context.Context, last, follow, stop string) error {
+	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: %s\n  stop it:   %s", console.Cause(ctx), cmp.Or(last, "nothing"), follow, stop)
 }

@@ -262,7 +262,7 @@ func TestDryRunExplainsAndDoesNothing(t *testing.T) {
 func TestTimeoutAndInterruptLeaveTheRestartAndSayHowToStopIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for of, words := range map[string]string{"deployment/web": `"paused":true`, "pod/web-abc-1": "kubectl delete crr web-abc-1-x"} {
+		for of, words := range map[string]string{"deployment/web": "kubectl refit rollout pause restartrollout/web-x --namespace=shop", "pod/web-abc-1": "kubectl delete crr web-abc-1-x"} {
 			f := newFixture(t)
 			f.config.Timeout = 10 * time.Millisecond
 			if err := run(t, f, of); console.ExitCode(err) != 124 || !strings.Contains(err.Error(), words) {

@@ -60,16 +60,6 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 	return r.followRollout(ctx, object)
 }
 
-func (t Target) String() string {
-	switch {
-	case t.Workload != nil:
-		return strings.ToLower(t.Workload.Kind) + "/" + t.Workload.Name
-	case t.Selector != nil:
-		return "selector " + metav1.FormatLabelSelector(t.Selector)
-	}
-	return "pod/" + t.Pod
-}
-
 func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.RestartRollout {
 	object := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "restart-", Annotations: r.annotations()}}
 	if target.Workload != nil {
@@ -202,8 +192,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 			}
 		}
 		if status.ObservedGeneration > 0 {
-			live.progress(fmt.Sprintf("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.RestartedPods, status.MatchedPods), status.RestartedPods, status.MatchedPods,
-				status.RestartingPods, status.FailedPods, held(status)), status.CompletionTime != nil)
+			live.progress(progress(status)+held(status), status.CompletionTime != nil)
 		}
 		return status.CompletionTime != nil
 	}, r.Output.Tick)
@@ -212,8 +201,8 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 		return err
 	}
 	if ctx.Err() != nil {
-		return r.interrupted(ctx, "restartrollout", object.Name, r.Output.Last(),
-			"kubectl patch restartrollout "+object.Name+" --namespace="+r.Namespace+` --type=merge --patch='{"spec":{"paused":true}}'`)
+		of := " restartrollout/" + object.Name + " --namespace=" + r.Namespace
+		return r.interrupted(ctx, r.Output.Last(), "kubectl refit rollout status"+of, "kubectl refit rollout pause"+of)
 	}
 	if err != nil {
 		return err

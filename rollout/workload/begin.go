@@ -25,7 +25,7 @@ func (v *view) begin(observed Observation) {
 	case failed > 0 && v.policy.Spec.FailurePolicy != v1alpha1.UpdateFailureContinue:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s: no further pod is updated; change the template, or repair the pods", wording.Count(failed, "pod has failed", "pods have failed")))
 	case v.policy.Spec.Paused && !v.leaving():
-		v.unknown(v1alpha1.ReasonPaused, "spec.paused is set: "+wording.Count(len(left), "pod is left", "pods are left"))
+		v.pausedFor("spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left"))
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
 	case v.pulled(observed, left):
@@ -111,12 +111,13 @@ func (v *view) allowed() (n int, reason, message string) {
 		return max(0, v.goal(i)-have), v1alpha1.ReasonStep, message
 	}
 	if kept := v.partition(); kept > 0 {
-		return max(0, len(v.pods)-kept-have), v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(kept, "pod as it is", "pods as they are")
+		left := min(kept, len(v.pods)-have) // the partition can be written when pods have the template
+		return max(0, len(v.pods)-kept-have), v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(left, "pod as it is", "pods as they are")
 	}
 	return math.MaxInt, "", ""
 }
 
-// step returns the present step, counted from 0; after the last one their number. paused says until when it pauses.
+// step returns the current step, counted from 0, or the number of steps after the last one. paused says until when it pauses.
 func (v *view) step() (index int, paused string) {
 	status, steps := &v.decision.Status, v.policy.Spec.Steps
 	for i := int(ptr.Deref(status.Step, 0)); ; i++ {
@@ -156,12 +157,12 @@ func (v *view) pause(i int, since time.Time) (until string, passed bool) {
 	return "; pause until " + end.UTC().Format(time.RFC3339), false
 }
 
-// goal returns how many pods have the template at the end of a step.
+// goal returns how many pods are to have the template at the end of a step.
 func (v *view) goal(i int) int {
 	return min(budget.Scaled(&v.policy.Spec.Steps[i].Pods, v.size(), true, len(v.pods)), len(v.pods))
 }
 
-// finished returns how many pods have the template and are available.
+// finished returns the number of pods that have the template and are available.
 func (v *view) finished() (n int) {
 	for _, p := range v.pods {
 		if p.done() {

@@ -97,13 +97,6 @@ func (f *Fields) Update(pod *corev1.Pod, options plan.Options) (plan.Update, err
 	return plan.New(plan.Template(pod), f.wanted(pod), options)
 }
 
-// Has reports whether a pod has the present template. If there are fields, the pod must be complete: the cache does not keep
-// all of them.
-func (f *Fields) Has(pod *corev1.Pod) bool {
-	_, err := f.Update(pod, plan.Options{})
-	return unchanged(err)
-}
-
 // wanted returns the pod as it is to be.
 func (f *Fields) wanted(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	wanted := plan.Template(pod)

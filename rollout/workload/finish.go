@@ -25,11 +25,12 @@ type ReplicaSet struct {
 // maxPrefix limits the part of a ReplicaSet's name that is the name of the Deployment: a name has at most 253 bytes.
 const maxPrefix = 230
 
-// replicaSetLook is how long to wait until the controller of ReplicaSets has observed a template.
-const replicaSetLook = time.Second
+// replicaSetInterval is the time between reads of a ReplicaSet whose controller has not observed its template yet.
+const replicaSetInterval = time.Second
 
-// finish makes the workload one without an update: its controller finds nothing to do. A Deployment first gets a history,
-// then the ReplicaSet with the pods the new template; pods that were created meanwhile are updated before the release.
+// finish ends the update of a workload whose pods all have the template. For a Deployment it first writes a ReplicaSet with the
+// former template, for kubectl rollout undo, then the new template of the ReplicaSet that has the pods, so that the
+// controller of the Deployment finds nothing to do after the release. Pods that were created meanwhile are updated before it.
 func (v *view) finish() {
 	w, status := v.workload, &v.decision.Status
 	if !v.restored && w.Kind == "Deployment" && !v.finishReplicaSets() {
@@ -44,12 +45,26 @@ func (v *view) finish() {
 	default:
 		status.Update, status.Step, status.StepTime = nil, nil, nil
 		status.CurrentRevision = w.Revision
-		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template")
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template"+v.apart())
 	}
 }
 
+// apart ends a message about all pods if the owner of a StatefulSet excludes some.
+func (v *view) apart() string {
+	n := 0
+	for _, p := range v.pods {
+		if p.excluded && !p.has {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", apart from %d that the partition of the StatefulSet excludes", n)
+}
+
 // finishReplicaSets reports whether the ReplicaSet with the pods has the template, and its controller has observed it.
-// Until then it does the next write: with several it waits for the result of each.
+// Until then it makes one write at a time, and waits for its result.
 func (v *view) finishReplicaSets() bool {
 	w := v.workload
 	active := w.active()
@@ -60,7 +75,7 @@ func (v *view) finishReplicaSets() bool {
 		if active.Status.ObservedGeneration >= active.Generation {
 			return true
 		}
-		v.again(v.now.Add(replicaSetLook)) // ReplicaSets are not watched
+		v.again(v.now.Add(replicaSetInterval)) // ReplicaSets are not watched
 		return false
 	}
 	if !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
@@ -76,8 +91,8 @@ func (v *view) finishReplicaSets() bool {
 	return false
 }
 
-// history returns the ReplicaSet that has to get the former template before the active one loses it; nil if there is
-// none. One that has the new template has to lose it: of equal ReplicaSets the Deployment's controller takes the older
+// history returns the ReplicaSet to which the former template has to be written before the active one gets the new template; nil if
+// there is none. If another ReplicaSet has the new template, it gets the former one: of equal ReplicaSets the Deployment's controller takes the older
 // one, and would move all pods to it.
 func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	w, kept := v.workload, false
@@ -113,7 +128,7 @@ func written(r *appsv1.ReplicaSet, template *corev1.PodTemplateSpec) *ReplicaSet
 	return &ReplicaSet{Name: r.Name, UID: string(r.UID), ResourceVersion: r.ResourceVersion, Template: template}
 }
 
-// notInPlace does what the policy says about a template that pods cannot follow in place.
+// notInPlace applies podUpdatePolicy to a template that pods cannot follow in place.
 func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	w := v.workload
 	message := fmt.Sprintf("not possible in place: %s", refused.Refusals[0].String())
@@ -121,7 +136,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	case v.restored: // the release would let the controller of the workload replace the pods by failed ones
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
-		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
+		v.pausedFor("the owner of the workload has paused it")
 	case w.Held && v.leave():
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.leaving():
 		v.replacing(message) // nothing can be completed
@@ -137,7 +152,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	}
 }
 
-// replacing says that the controller of the workload replaces pods, and releases the workload for that.
+// replacing releases the workload, so that its controller replaces the pods.
 func (v *view) replacing(message string) {
 	v.decision.Status.Update = nil
 	if v.workload.Held {
@@ -146,10 +161,10 @@ func (v *view) replacing(message string) {
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
 }
 
-// notHeld says that the workload is not held although pods have to be updated.
+// notHeld sets Progressing for a workload that is not held although pods have to be updated.
 func (v *view) notHeld() {
 	if v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
-		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotHeld, "with holdPolicy ByOwner a Deployment has to be paused, and another workload to have the strategy OnDelete")
+		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotHeld, messageOwnerHolds)
 		return
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, "the workload was not held when its template was changed; its controller replaces the pods")

@@ -38,9 +38,9 @@ func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) 
 	return nil
 }
 
-// version is what decides about a hold, of a workload before or after an update.
+// version has the fields of a workload that decide whether it is held, before or after an update.
 type version struct {
-	kind      string // empty for another one
+	kind      string // empty for other kinds
 	template  *corev1.PodTemplateSpec
 	paused    bool  // Deployment
 	onDelete  bool  // the update strategy of others
@@ -73,8 +73,8 @@ func (v *version) restartedSince(was version) bool {
 	return restarted && at != was.template.Annotations[annotationRestartedAt]
 }
 
-// begins reports whether the controller of the workload would replace pods from now on: the template is changed, or what
-// its owner held is not held any more.
+// begins reports whether the controller of the workload would replace pods from now on: the template is changed, or
+// its owner has ended a pause.
 func (v *version) begins(was version) bool {
 	changed := !apiequality.Semantic.DeepEqual(v.template, was.template)
 	if v.kind == "Deployment" {
@@ -108,7 +108,31 @@ func hold(object metav1.Object) {
 	object.SetLabels(labels)
 }
 
-// Release returns a merge patch that releases the workload: its owner's pause, partition or strategy is in force again.
+// holdLabel sets or removes the label by which the API server holds the workload. It stays until an update in progress has ended. It
+// reports whether the workload has the label.
+func (v *view) holdLabel(holds bool) bool {
+	now, uid := v.workload.Labels[v1alpha1.LabelHoldUID], string(v.workload.UID)
+	switch {
+	case v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner, v.policy.DeletionTimestamp != nil && !v.workload.Held:
+		if now != "" {
+			v.act(Action{Kind: ActionHoldLabel})
+		}
+	case holds && now != uid && v.policy.DeletionTimestamp == nil:
+		v.act(Action{Kind: ActionHoldLabel, Label: uid})
+	}
+	return now != ""
+}
+
+// HoldLabel returns a merge patch that sets the label by which the API server holds the workload, or removes it if value is empty.
+func (w *Workload) HoldLabel(value string) map[string]any {
+	labels := map[string]any{v1alpha1.LabelHoldUID: nil}
+	if value != "" {
+		labels[v1alpha1.LabelHoldUID] = value
+	}
+	return map[string]any{"metadata": map[string]any{"uid": w.UID, "labels": labels}}
+}
+
+// Release returns a merge patch that releases the workload: it restores the pause, partition or strategy of its owner.
 func (w *Workload) Release() map[string]any {
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": w.UID, "resourceVersion": w.ResourceVersion, "labels": map[string]any{v1alpha1.LabelHeld: nil},

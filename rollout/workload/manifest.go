@@ -15,8 +15,9 @@ var holdFields = map[string]string{
 	"Deployment": "spec.paused", "StatefulSet": "spec.updateStrategy.rollingUpdate.partition", "DaemonSet": "spec.updateStrategy.type",
 }
 
-// named says which field that holds the workload a manifest names, and who applies it; "" if none does. Only manifests that are
-// applied count: tools that compare them with the workload show a difference while it is held.
+// named returns a message if a manifest sets the field by which the workload is held, with the field and the manager that applies
+// the manifest; otherwise "". Only applied manifests count: tools that compare them with the workload show a difference while it
+// is held.
 func (w *Workload) named() string {
 	field := holdFields[w.Kind]
 	for _, entry := range w.ManagedFields {
@@ -30,7 +31,7 @@ func (w *Workload) named() string {
 	return ""
 }
 
-// names reports whether JSON of others has a value at a path, whose keys have a prefix there.
+// names reports whether a JSON text has a value at a path. prefix is the prefix of its keys there.
 func names(text []byte, prefix, path string) bool {
 	value, err := foreign.Value(text)
 	if err != nil {

@@ -23,6 +23,8 @@ type Observation struct {
 	Unreadable string
 	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
 	Unheld string
+	// HoldsByLabel says that the API server holds workloads that have [v1alpha1.LabelHoldUID].
+	HoldsByLabel bool
 	// Older is the name of an older policy of the same workload; empty if there is none.
 	Older string
 	// Pods are the pods that the workload controls, in any state.
@@ -38,6 +40,8 @@ type Observation struct {
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool
+	// Memory has the state of pods that have not changed since the last decision for the policy; nil if nothing is kept.
+	Memory *Memory
 }
 
 // Decision is the result of Next.
@@ -71,6 +75,7 @@ const (
 	ActionSetTemplate ActionKind = "SetTemplate" // write the template of ReplicaSet
 	ActionRelease     ActionKind = "Release"     // release the workload
 	ActionUndo        ActionKind = "Undo"        // write Template to the workload
+	ActionHoldLabel   ActionKind = "HoldLabel"   // set [v1alpha1.LabelHoldUID] of the workload to Label; remove it if Label is empty
 )
 
 // Action is one thing to do. Each can be repeated.
@@ -100,7 +105,8 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		return v.decision
 	}
 	v.accept()
-	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held
+	labelled := v.holdLabel(observed.HoldsByLabel)
+	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held || labelled
 	if !v.workload.Observed {
 		return v.decision // its controller will write the workload
 	}
@@ -130,6 +136,7 @@ type view struct {
 	revised  bool // the template is another one than before
 	// restored says that the pods get the former template, although the workload has one that failed and was undone.
 	restored bool
+	memory   *Memory // nil if nothing is kept
 	decision Decision
 }
 
@@ -168,11 +175,13 @@ func (v *view) proceed(observed Observation) {
 		v.putBack(observed)
 	case v.fields.none():
 		v.finish()
-	case w.Kind == "Deployment" && w.mixed():
-		v.replacing("the controller of the Deployment is in the middle of a rollout of its own")
+	case w.mixed() && w.OwnerHolds:
+		v.pausedFor("the owner of the workload has paused it, and " + ownRollout + ": resume the Deployment until that has ended")
+	case w.mixed():
+		v.replacing(ownRollout)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
-		v.unknown(v1alpha1.ReasonPaused, "the owner of the workload has paused it")
-	case !w.Held && !w.OwnerHolds && v.complete():
+		v.pausedFor("the owner of the workload has paused it")
+	case !w.Held && !w.OwnerHolds && v.followed():
 		v.finish() // it has been released
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
@@ -229,13 +238,18 @@ func (v *view) update(observed Observation) {
 	v.begin(observed)
 }
 
-// complete reports whether every pod has the template and is available, apart from the pods that the owner of a
-// StatefulSet excludes.
+// complete reports whether the update has ended: every pod that is not excluded has the template and is available.
 func (v *view) complete() bool {
+	return v.followed() && len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+}
+
+// followed reports whether every pod that the owner of a StatefulSet does not exclude has the template, available or not,
+// so that the controller of a released workload finds nothing to do.
+func (v *view) followed() bool {
 	if w := v.workload; w.Kind == "Deployment" && !w.Held && !w.OwnerHolds && (w.active() == nil || !sameTemplate(&w.active().Spec.Template, w.Template)) {
 		return false
 	}
-	return len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+	return !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && (!p.has || !p.labelled) })
 }
 
 // record records the fields in the status, which is written before any pod gets them.

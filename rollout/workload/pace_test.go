@@ -1,9 +1,11 @@
 package workload_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -55,6 +57,14 @@ func TestOwnersPartitionIsKept(t *testing.T) {
 	if got := *w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition; got != 2 {
 		t.Errorf("partition %d at the end", got)
 	}
+	if got, want := w.message(), "all pods have the template, apart from 2 that the partition of the StatefulSet excludes"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	w.bad["app:2"] = true // the pods with it crash some time after the update
+	w.rounds(2)
+	if w.unavailable() == 0 || w.progressing() != "True Completed" {
+		t.Errorf("%d pods are unavailable after the update, %s", w.unavailable(), w.progressing())
+	}
 }
 
 func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {
@@ -70,6 +80,46 @@ func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {
 	w.rounds(40)
 	if w.images()["app:2"] != 2 || w.progressing() != "True Completed" || !w.deployment.Spec.Paused {
 		t.Errorf("held by the owner: images %v, %s, paused %t", w.images(), w.progressing(), w.deployment.Spec.Paused)
+	}
+}
+
+func TestWorkloadThatItsOwnerDoesNotHoldIsReported(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+		w.rounds(3)
+		if c := meta.FindStatusCondition(w.policy.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonNotHeld {
+			t.Errorf("%s: Stalled is %+v", kind, c)
+		}
+	}
+}
+
+func TestPartitionThatIsWrittenLateLeavesTheOtherPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 3)
+	w.policy.Spec.Partition = new(intstr.FromInt32(1))
+	w.edit(image("app:2"))
+	w.rounds(40)
+	w.policy.Spec.Partition = new(intstr.FromInt32(3))
+	if w.rounds(3); w.images()["app:2"] != 2 || w.message() != "spec.partition leaves 1 pod as it is" {
+		t.Errorf("images %v, %s", w.images(), w.message())
+	}
+}
+
+// The controller does not continue its rollout while the Deployment is paused.
+func TestRolloutThatTheOwnerPausedIsReported(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []v1alpha1.HoldPolicy{v1alpha1.HoldWhileUpdating, v1alpha1.HoldByOwner} {
+		w := newWorld(t, "Deployment", 3)
+		w.policy.Spec.HoldPolicy = policy
+		image("app:2")(w.template())
+		w.addReplicaSet("web-new", w.template(), 1, "2")
+		w.deployment.Generation++
+		w.deployment.Spec.Paused = true
+		if w.rounds(5); w.images()["app:2"] != 1 || w.progressing() != "Unknown Paused" || !strings.Contains(w.message(), "resume the Deployment") {
+			t.Errorf("%s: images %v, %s: %s", policy, w.images(), w.progressing(), w.message())
+		}
 	}
 }
 
@@ -148,6 +198,42 @@ func TestPolicyThatIsDeletedInTheMiddle(t *testing.T) {
 		w.rounds(60)
 		if w.images()[want] != 4 || w.last.Finalizer || (w.created > 0) != (policy == v1alpha1.UpdateDeletionRelease) {
 			t.Errorf("%s: images %v, %d pods created, finalizer %t", policy, w.images(), w.created, w.last.Finalizer)
+		}
+	}
+}
+
+// An API server that has just started knows which workloads to hold by their label only.
+func TestWorkloadHasTheLabelAsLongAsItIsToBeHeld(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		label := func() string { return w.meta().Labels[v1alpha1.LabelHoldUID] }
+		if label() != "" {
+			t.Errorf("%s: labelled, although the API server does not hold by the label", kind)
+		}
+		w.holdsByLabel = true
+		if w.rounds(2); label() != string(w.meta().UID) {
+			t.Errorf("%s: label %q", kind, label())
+		}
+		w.meta().Labels[v1alpha1.LabelHoldUID] = "of-another"
+		if w.rounds(2); label() != string(w.meta().UID) {
+			t.Errorf("%s: label %q from a copied manifest", kind, label())
+		}
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+		if w.rounds(2); label() != "" {
+			t.Errorf("%s: label %q, although the owner holds it", kind, label())
+		}
+		w.policy.Spec.HoldPolicy = v1alpha1.HoldWhileUpdating
+		w.rounds(2)
+		w.edit(image("app:2"))
+		w.rounds(4)
+		now := metav1.NewTime(w.now)
+		w.policy.DeletionTimestamp = &now
+		if w.rounds(1); label() == "" || !w.last.Finalizer {
+			t.Errorf("%s: label %q, finalizer %t in the middle of an update", kind, label(), w.last.Finalizer)
+		}
+		if w.rounds(60); label() != "" || w.last.Finalizer || w.images()["app:2"] != 2 {
+			t.Errorf("%s: label %q, finalizer %t, images %v at the end", kind, label(), w.last.Finalizer, w.images())
 		}
 	}
 }

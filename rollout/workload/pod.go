@@ -34,6 +34,7 @@ type pod struct {
 	*corev1.Pod
 
 	stage  stage
+	has    bool // its spec is as the template, also while its update is in progress
 	budget budget.Pod
 	// labelled says that the pod has the label of the present revision, or needs none.
 	labelled bool
@@ -54,6 +55,8 @@ func (v *view) observe(observed Observation) {
 		requests[request.Spec.PodName] = append(requests[request.Spec.PodName], request)
 	}
 	v.requests = requests
+	v.remember(observed.Memory)
+	all := make([]pod, 0, len(observed.Pods))
 	for _, item := range observed.Pods {
 		if crr.PodEnded(item) {
 			continue
@@ -62,19 +65,27 @@ func (v *view) observe(observed Observation) {
 			v.ending = append(v.ending, item)
 			continue
 		}
-		p := &pod{Pod: item}
-		var again time.Time
-		p.budget, again = v.budgetOf(item)
-		v.again(again)
+		all = append(all, v.state(item))
+		p := &all[len(all)-1]
 		if observed.Begun != nil && observed.Begun(item.UID) {
 			p.budget.UnderWay, p.budget.Available = true, false
 		}
-		p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
-		p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
-		v.judge(p)
 		v.pods = append(v.pods, p)
 	}
+	v.forget(observed.Pods)
 	slices.SortFunc(v.pods, v.order)
+}
+
+// judged determines the state of a pod.
+func (v *view) judged(item *corev1.Pod) pod {
+	p := pod{Pod: item}
+	var again time.Time
+	p.budget, again = v.budgetOf(item)
+	v.again(again)
+	p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
+	p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
+	v.judge(&p)
+	return p
 }
 
 func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
@@ -86,21 +97,21 @@ func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
 // judge compares a pod with the template, and looks at the record of its update.
 func (v *view) judge(p *pod) {
 	if v.fields == nil {
-		if v.workload.created(p.Pod) {
+		if p.has = v.workload.created(p.Pod); p.has {
 			p.stage = updated
 		}
 		return
 	}
-	has := v.fields.Has(p.Pod)
+	p.has = v.fields.Has(p.Pod)
 	recorded, err := record.Read(p.Pod)
 	if err != nil {
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: inplace.BlockedMalformed, Message: err.Error()}
 	}
-	if has {
+	if p.has {
 		p.stage = updated
 	}
 	other := recorded == nil || recorded.State.Revision != v.workload.Revision
-	p.stale = other && has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
+	p.stale = other && p.has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
 	if other && !p.stale {
 		v.failNew(p)
 		return

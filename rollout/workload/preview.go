@@ -15,6 +15,8 @@ import (
 type Preview struct {
 	// Refused says why the pods cannot follow the template in place; nil if they can.
 	Refused *plan.RefusedError
+	// Replacing says why the controller of the workload replaces pods, whatever the change is; empty if it does not.
+	Replacing string
 	// Pods are in the order of their updates; the ones that are not updated are last.
 	Pods []PodPreview
 }
@@ -42,6 +44,9 @@ func NewPreview(policy *v1alpha1.InPlaceUpdatePolicy, w *Workload, pods []*corev
 	}
 	v.observe(Observation{Workload: w, Pods: pods})
 	preview := Preview{Refused: refused}
+	if w.mixed() {
+		preview.Replacing = ownRollout
+	}
 	order := v.outdated()
 	for _, p := range v.pods {
 		if !slices.Contains(order, p) {

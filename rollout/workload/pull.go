@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -101,20 +102,19 @@ func (v *view) pulls(left []*pod) []*pull {
 	serving := slices.ContainsFunc(left, func(p *pod) bool { return p.budget.Ready })
 	pulls := map[string]*pull{}
 	for _, p := range left {
-		update, err := v.fields.Update(p.Pod, plan.Options{})
-		if err != nil || serving && !p.budget.Ready || p.Spec.NodeName == "" {
+		if serving && !p.budget.Ready || p.Spec.NodeName == "" {
 			continue
 		}
-		for container, image := range update.Images() {
-			policy := plan.Find(&p.Spec, container).ImagePullPolicy
-			if policy == corev1.PullNever {
+		for _, c := range v.fields.update.Containers {
+			has, wanted := plan.Find(&p.Spec, c.Name), plan.Find(&v.fields.template.Spec, c.Name)
+			if !c.Image || has == nil || wanted == nil || has.Image == wanted.Image || has.ImagePullPolicy == corev1.PullNever {
 				continue
 			}
-			if pulls[image] == nil {
-				pulls[image] = &pull{image: image, nodes: map[string]bool{}, secrets: map[string]bool{}}
+			if pulls[wanted.Image] == nil {
+				pulls[wanted.Image] = &pull{image: wanted.Image, nodes: map[string]bool{}, secrets: map[string]bool{}}
 			}
-			to := pulls[image]
-			to.always, to.nodes[p.Spec.NodeName] = to.always || policy == corev1.PullAlways, true
+			to := pulls[wanted.Image]
+			to.always, to.nodes[p.Spec.NodeName] = to.always || has.ImagePullPolicy == corev1.PullAlways, true
 			for _, secret := range p.Spec.ImagePullSecrets {
 				to.secrets[secret.Name] = true
 			}
@@ -144,7 +144,8 @@ func (v *view) look(p *pull, jobs []*v1beta1.ImagePullJob) (pullState, string) {
 	status := &job.Status
 	if !prepull.Ended(job, maxPull, v.now) {
 		v.again(job.CreationTimestamp.Add(maxPull + time.Second))
-		return pullWaits, fmt.Sprintf("%d of %d nodes have %s", status.Succeeded, status.Desired, p.image)
+		nodes := cmp.Or(int(status.Desired), len(p.nodes)) // a new job has no status
+		return pullWaits, fmt.Sprintf("%d of %d nodes have %s", status.Succeeded, nodes, p.image)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionPullFailed)
 	text := fmt.Sprintf("image %s: %s", p.image, status.Message)

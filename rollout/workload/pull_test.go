@@ -41,6 +41,12 @@ func TestImagesAreOnAllNodesBeforeTheFirstContainerStops(t *testing.T) {
 		if w.progressing() != "True PullingImages" || w.message() != "0 of 3 nodes have app:2; 0 of 3 nodes have log:2" || len(w.restarts) > 0 {
 			t.Errorf("%s: %s: %s, restarts %v", kind, w.progressing(), w.message(), w.restarts)
 		}
+		for _, job := range w.registry.jobs {
+			job.Status.Desired = 0 // nobody has looked at the jobs yet
+		}
+		if w.look(-1); w.message() != "0 of 3 nodes have app:2; 0 of 3 nodes have log:2" {
+			t.Errorf("%s: new jobs: %s", kind, w.message())
+		}
 		if len(w.registry.jobs) != 2 {
 			t.Fatalf("%s: %d jobs", kind, len(w.registry.jobs))
 		}

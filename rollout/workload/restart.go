@@ -10,8 +10,8 @@ import (
 	"github.com/refit-project/refit/inplace"
 )
 
-// RestartRequest returns the ContainerRecreateRequest that restarts an instance whose environment refers to a changed label or
-// annotation.
+// RestartRequest returns the ContainerRecreateRequest that restarts a container instance whose environment refers to a changed
+// label or annotation.
 func RestartRequest(policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod, instance inplace.Instance) *v1beta1.ContainerRecreateRequest {
 	request := inplace.RestartRequest(policy.Name, pod, instance)
 	request.OwnerReferences = []metav1.OwnerReference{ownedBy(policy)}

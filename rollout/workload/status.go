@@ -56,9 +56,9 @@ func (v *view) ready() {
 	all := int(status.MatchedPods) >= v.size() && status.UnavailablePods == 0
 	switch {
 	case completed && all:
-		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "every pod has the template and is available")
+		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "all pods have the template and are available"+v.apart())
 	case completed:
-		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "every pod has the template, and not all are available")
+		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "all pods have the template, and not all are available")
 	case progressing != nil:
 		v.set(v1alpha1.ConditionReady, false, progressing.Reason, progressing.Message)
 	}
@@ -79,7 +79,7 @@ func (v *view) failures() (n int) {
 	return n
 }
 
-// accept says that the policy is the one of its workload, and what its user has to know.
+// accept sets the condition Accepted to True, with a message about fields of manifests that differ while the workload is held.
 func (v *view) accept() {
 	message := ""
 	if named := v.workload.named(); named != "" && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner {
@@ -88,21 +88,29 @@ func (v *view) accept() {
 	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, message)
 }
 
-// unheldLook is how long to wait until what holds workloads is looked for again.
-const unheldLook = time.Minute
+// unheldInterval is the time between searches for the object that holds workloads.
+const unheldInterval = time.Minute
 
-// warn says that nothing would hold the workload when its template changes.
+const messageOwnerHolds = "with holdPolicy ByOwner a Deployment has to be paused, and another workload to have the strategy OnDelete"
+
+// warn sets the condition Stalled if nothing would hold the workload when its template changes.
 func (v *view) warn(unheld string) {
-	if unheld == "" || v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+	if v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+		unheld = ""
+		if !v.workload.Held && !v.workload.OwnerHolds {
+			unheld = messageOwnerHolds
+		}
+	}
+	if unheld == "" {
 		return
 	}
-	v.again(v.now.Add(unheldLook))
+	v.again(v.now.Add(unheldInterval))
 	if !meta.IsStatusConditionTrue(v.decision.Status.Conditions, v1alpha1.ConditionStalled) {
 		v.set(v1alpha1.ConditionStalled, true, v1alpha1.ReasonNotHeld, unheld)
 	}
 }
 
-// refuse says why nothing is done for the policy.
+// refuse sets Accepted to False, with the reason.
 func (v *view) refuse(reason, message string) {
 	v.set(v1alpha1.ConditionAccepted, false, reason, message)
 	v.set(v1alpha1.ConditionReady, false, reason, message)
@@ -117,9 +125,9 @@ func (v *view) set(kind string, is bool, reason, message string) {
 	v.condition(kind, status, reason, message)
 }
 
-// unknown sets Progressing to Unknown, as a Deployment does while it is paused.
-func (v *view) unknown(reason, message string) {
-	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionUnknown, reason, message)
+// pausedFor sets Progressing to Unknown, as a Deployment does while it is paused.
+func (v *view) pausedFor(message string) {
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionUnknown, v1alpha1.ReasonPaused, message)
 }
 
 func (v *view) condition(kind string, status metav1.ConditionStatus, reason, message string) {

@@ -14,7 +14,7 @@ func (v *view) undone() bool {
 	return v.decision.Status.UndoneRevision == v.workload.Revision && v.workload.Revision != ""
 }
 
-// undo writes the former template to the workload. The updated pods go back like in any other update.
+// undo writes the former template to the workload. The pods with the new one are then updated to it, as in any other update.
 func (v *view) undo(why string) {
 	template := v.formerTemplate()
 	if template == nil {
@@ -26,8 +26,8 @@ func (v *view) undo(why string) {
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUndone, why+": the former template is written to the workload")
 }
 
-// formerTemplate returns the template of the ReplicaSet with the pods, or the one of the revision that most pods have
-// that were not updated; nil if there is none.
+// formerTemplate returns the template of the ReplicaSet that has the pods, or of the revision of a pod that was not updated; nil
+// if there is none.
 func (v *view) formerTemplate() *corev1.PodTemplateSpec {
 	var pods []*corev1.Pod
 	for _, p := range v.pods {
@@ -43,7 +43,7 @@ func (v *view) formerTemplate() *corev1.PodTemplateSpec {
 	return template
 }
 
-// goesBack reports whether the pods go back to the template that all of them had before. Most of them still have it, so steps and
+// goesBack reports whether the new template is the one that all pods had before this update. Most of them still have it, so steps and
 // partition do not apply, and their nodes had its images.
 func (v *view) goesBack() bool {
 	return v.workload.Revision != "" && v.workload.Revision == v.decision.Status.CurrentRevision
@@ -61,7 +61,7 @@ func (v *view) restore() {
 	}
 }
 
-// putBack updates pods to the former template, without writing it to the workload.
+// putBack updates pods to the former template without writing it to the workload.
 func (v *view) putBack(observed Observation) {
 	v.update(observed)
 	c := meta.FindStatusCondition(v.decision.Status.Conditions, v1alpha1.ConditionProgressing)

@@ -12,9 +12,9 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 )
 
-// Withdraw returns the step that takes back what an earlier update of these fields has recorded and not written to a pod
-// that has the present template, and makes the pod ready again; nil if there is nothing to take back. A nil record means
-// that the pod was drained only.
+// Withdraw returns the step that ends an earlier update of these fields in a pod that has the current template: it removes the
+// changes that are recorded and not written yet, and makes the pod ready again. It returns nil if there is nothing to remove.
+// A nil record means that the pod was only drained.
 func (f *Fields) Withdraw(pod *corev1.Pod, recorded *record.Record, now time.Time) (*inplace.Step, error) {
 	left := plan.Changes{}
 	if recorded != nil {

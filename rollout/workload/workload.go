@@ -214,6 +214,9 @@ func (w *Workload) active() *appsv1.ReplicaSet {
 	return newest
 }
 
+// ownRollout says that pods are replaced, see mixed.
+const ownRollout = "the controller of the Deployment is in the middle of a rollout of its own"
+
 // mixed reports whether more than one ReplicaSet has pods: the Deployment is in the middle of a rollout of its own.
 func (w *Workload) mixed() bool {
 	n := 0

@@ -43,6 +43,9 @@ type world struct {
 	registry    registry
 	requests    []*v1beta1.ContainerRecreateRequest
 	tracks      map[string]string // the label track when a container was started, by its ID
+	kept        remembered
+	// holdsByLabel says that the API server has the policy that holds by the label.
+	holdsByLabel bool
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -142,7 +145,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = workload.Next(w.policy, workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls()}, w.now)
+	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls(), HoldsByLabel: w.holdsByLabel})
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}
@@ -176,6 +179,12 @@ func (w *world) act(a *workload.Action) {
 		w.edit(func(t *corev1.PodTemplateSpec) { *t = *a.Template.DeepCopy() })
 	case workload.ActionRelease:
 		w.release()
+	case workload.ActionHoldLabel:
+		if a.Label == "" {
+			delete(w.meta().Labels, v1alpha1.LabelHoldUID)
+		} else {
+			w.meta().Labels[v1alpha1.LabelHoldUID] = a.Label
+		}
 	}
 }
 

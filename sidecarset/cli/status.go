@@ -63,14 +63,10 @@ func (c Config) Status(ctx context.Context, format string, out io.Writer, names 
 func (c Config) cells(set *v1beta1.SidecarSet) []any {
 	status := &set.Status
 	state, detail := State(set)
-	var images []string
-	for _, container := range set.Spec.Containers {
-		images = append(images, container.Name+"="+container.Image)
-	}
 	return []any{
 		set.Name, status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UpdatingPods, status.FailedPods, state,
 		duration.HumanDuration(c.Now().Sub(set.CreationTimestamp.Time)), status.LatestRevision, status.NotInjectedPods, status.NotUpgradablePods,
-		strings.Join(images, ","), detail,
+		imagesOf(&set.Spec), detail,
 	}
 }
 
@@ -92,7 +88,7 @@ func State(set *v1beta1.SidecarSet) (state, detail string) {
 	if state == "" { // kruise-manager has no conditions
 		state = "Updating"
 		if set.Status.UpdatedPods == set.Status.MatchedPods {
-			state = "Completed"
+			state = completed
 		}
 	}
 	return state, detail

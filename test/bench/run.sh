@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh NAME ARGS... runs the benchmark test/bench/NAME with these flags; -h lists them. Except hotupdate and signal they run on the
 # checkout's test cluster, inside its network. A cluster that is not up is started and removed again; one that is up keeps Refit. For
-# marker and sidecarset refit-manager runs beside the cluster: an installed one pauses, and for sidecarset Refit must not be installed.
+# marker, policies and sidecarset refit-manager runs beside the cluster: an installed one pauses, and for policies and sidecarset Refit
+# must not be installed.
 #
 # make bench-admission: Time the creation of pods with 100 SidecarSets, of which 2 select them, against pods without the webhook, in the same run
 # make bench-crr: Time restarts on a real cluster against the same stops sent straight to CRI, in the same run
@@ -9,10 +10,12 @@
 # make bench-inplace: Time in-place updates of 1, 10 and 40 pods against deleting and recreating the same pods, in the same run
 # make bench-marker: Count what refit-manager writes for a PodProbeMarker with 500 nodes and 5,000 pods, simulated by kwok
 # make bench-memory: What a node and a pod are charged for the daemon, the sidecar and the manager: idle, and after requests
+# make bench-policies: What an update of 10,000 pods by an InPlaceUpdatePolicy and readiness flips cost refit-manager, simulated by kwok
 # make bench-probe: What pod probes cost the node, against as many readiness probes of kubelet in the same run
 # make bench-pull: Time ImagePullJobs of 10 images against ctr images pull, 1, 3 and 5 at a time, in the same run
 # make bench-sidecarset: What rollouts and readiness flips cost refit-manager with 100 SidecarSets and 10,000 pods, simulated by kwok
 # make bench-signal: Time finding and signalling a process against pkill and a plain loop over procfs
+# make bench-workload: Time updates of a Deployment in place, by an InPlaceUpdatePolicy, against its own rolling updates, in the same run
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1
@@ -38,9 +41,9 @@ signal)
 	;;
 esac
 case $name in
-admission | inplace | pull) hack/images.sh ;;
+admission | inplace | pull | workload) hack/images.sh ;;
 crr | memory | probe) hack/images.sh --extra testapp=test/e2e/testapp ;;
-marker | sidecarset)
+marker | policies | sidecarset)
 	kwok=$(cd test/bench/fakenodes/components/kwok && go mod download sigs.k8s.io/kwok && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)
 	(cd test/bench/fakenodes/components/kwok && go build -ldflags="-s -w" -o ../../../../../dist/bin/kwok sigs.k8s.io/kwok/cmd/kwok)
 	program manager

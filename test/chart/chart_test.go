@@ -228,13 +228,16 @@ func TestChart(t *testing.T) {
 	p.healthy()
 
 	p.release("uninstall", "--wait")
-	p.gone(before, func(object string) bool { return strings.HasPrefix(object, "CustomResourceDefinition/") })
+	kept := []string{"Namespace//kruise-daemon-config", "ServiceAccount/kruise-daemon-config/default", "ConfigMap/kruise-daemon-config/kube-root-ca.crt"}
+	p.gone(before, func(object string) bool {
+		return strings.HasPrefix(object, "CustomResourceDefinition/") || slices.Contains(kept, object)
+	})
 	if out := p.run(p.kubectl, "get", "restartrollouts", "--namespace="+shop, "--output=name"); out == "" {
 		t.Error("the objects of CRDs that stay are gone")
 	}
 
-	// CRDs that were left are taken over by the next installation, and go with it if they are asked to.
-	p.release("install", append(flags, "--set=crds.keep=false")...)
+	// CRDs and the namespace that were left are taken over by the next installation, and go with it if they are asked to.
+	p.release("install", append(flags, "--set=crds.keep=false", "--set=pullSecretNamespace.keep=false")...)
 	p.healthy()
 	p.release("uninstall", "--wait")
 	p.gone(before, func(string) bool { return false })

@@ -93,7 +93,9 @@ func TestSidecarSetIsPausedResumedAndTakenBackByCommands(t *testing.T) {
 	if got := s.images(n); got[newImage] != n {
 		t.Errorf("images %v", got)
 	}
-	s.shown([]string{"sidecarset", "undo", s.name}, "taken back to revision 1")
+	s.shown([]string{"sidecarset", "history", s.name}, "REVISION", "log="+image)
+	s.shown([]string{"rollout", "undo", "sidecarset/" + s.name}, "taken back to revision 1")
+	s.shown([]string{"rollout", "status", "sidecarset/" + s.name, followed}, "Completed")
 	s.reaches("to be taken back", completed(n))
 	if got := s.images(n); got[image] != n {
 		t.Errorf("images %v", got)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -174,20 +175,21 @@ func (s *sidecarFixture) updatesOnce(ctx context.Context, lane, _ int) error {
 }
 
 // replaced creates a pod again, and returns it when it is ready.
+//
+// The new pod may be gone at once: a patch of the status of the former one, as kubelet's, that the API server reads between the two
+// steps of a forced deletion deletes whatever has the name after that. Then it is created again.
 func (s *sidecarFixture) replaced(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if err := s.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
 		return nil, err
 	}
-	fresh := s.podOf(pod.Name, shell("app", obedient), shell("other", obedient))
-	err := until(ctx, canaryPatience, func(ctx context.Context) (bool, error) {
-		err := s.Create(ctx, fresh)
-		return err == nil, client.IgnoreAlreadyExists(err)
-	})
-	if err != nil {
-		return nil, err
-	}
+	fresh := &corev1.Pod{}
 	return fresh, until(ctx, canaryPatience, func(ctx context.Context) (bool, error) {
-		return condition(fresh, corev1.PodReady) == corev1.ConditionTrue, s.Get(ctx, client.ObjectKeyFromObject(fresh), fresh)
+		err := s.Get(ctx, client.ObjectKeyFromObject(pod), fresh)
+		if apierrors.IsNotFound(err) {
+			err = s.Create(ctx, s.podOf(pod.Name, shell("app", obedient), shell("other", obedient)))
+			return false, client.IgnoreAlreadyExists(err)
+		}
+		return fresh.UID != pod.UID && condition(fresh, corev1.PodReady) == corev1.ConditionTrue, err
 	})
 }
 

@@ -145,7 +145,7 @@ func TestDisruptionBudgetHoldsUpARestartUntilItAllowsIt(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	out, code := s.restart("deployment/web", "-c", "app", "--timeout=5s")
-	if code != 124 || !strings.Contains(out, "PodDisruptionBudget strict allows no more disruptions") || !strings.Contains(out, `{"spec":{"paused":true}}`) {
+	if code != 124 || !strings.Contains(out, "PodDisruptionBudget strict allows no more disruptions") || !strings.Contains(out, "kubectl refit rollout pause restartrollout/") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	for i := range before {

@@ -58,6 +58,7 @@ func TestStatusOfARolloutIsTrueForAHeldStatefulSet(t *testing.T) {
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionUnknown, refitv1alpha1.ReasonPaused)
 	w.command(124, []string{"0 of 2 pods updated and ready", "kubectl refit rollout resume statefulset/web"}, "rollout", "status", w.ref, "--timeout=2s")
+	w.command(0, []string{"InPlaceUpdatePolicy web", "Paused", "next", "waiting", "web-1", "web-0"}, "why", w.ref)
 	w.command(0, []string{"resumed"}, "rollout", "resume", w.ref)
 	w.command(0, []string{"2 of 2 pods have the template"}, "rollout", "status", w.ref, followed)
 }

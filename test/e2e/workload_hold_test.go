@@ -273,6 +273,10 @@ func TestAPolicyNeedsTheRightToUpdateItsWorkload(t *testing.T) {
 	refused(policy("web"))
 	w.input(policy("web"), "apply")
 	refused(strings.Replace(policy("web"), "paused: true", "paused: false", 1))
+	w.awaitHold()
+	w.run("set", "image", "deployment/web", "app="+newImage)
+	w.run("wait", "inplaceupdatepolicy/web", "--for=jsonpath={.status.update.startTime}", "--timeout=90s")
+	w.refusedRun("only who may update Deployment web", "delete", "inplaceupdatepolicy/web", alice) // it would be completed
 	w.run("create", "rolebinding", "alice-edits", "--clusterrole=edit", "--user=alice")
 	w.await("more rights", func(ctx context.Context) (bool, error) {
 		_, err := w.kubectl(ctx, policy("second"), "apply", "--namespace", w.namespace, "--filename=-", alice)

@@ -15,6 +15,11 @@ const (
 // removes it. It is a label and not an annotation, because kubectl rollout undo replaces the annotations of a Deployment.
 const LabelHeld = "refit.dev/held"
 
+// LabelHoldUID is on a workload that the API server has to hold when its template changes. Its value is the UID of the workload,
+// so that it has no effect on one that was created from a copied manifest. An API server knows the InPlaceUpdatePolicies up to 30 s
+// after its start; by the label it holds workloads before. refit-manager sets and removes it.
+const LabelHoldUID = "refit.dev/hold-uid"
+
 // The partition of a held StatefulSet is HeldPartition minus the partition that its owner has set, so that the owner's
 // partition is not lost. A partition of at least HeldPartitionMin is a hold; owners use ordinals, which are far below.
 const (
@@ -22,7 +27,7 @@ const (
 	HeldPartitionMin = 1000000000
 )
 
-// FinalizerInPlaceUpdate is on an InPlaceUpdatePolicy as long as its workload is held.
+// FinalizerInPlaceUpdate is on an InPlaceUpdatePolicy as long as its workload is held, or has the label refit.dev/hold-uid.
 const FinalizerInPlaceUpdate = "refit.dev/in-place-update"
 
 // InPlaceUpdatePolicy updates the running pods of a workload in place whenever the template of the workload changes,

@@ -35,7 +35,7 @@ type Flags struct {
 // Add adds the flags to a command.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	usage.DryRunFlag(flags, &f.dryRun, "explain what would be done, stage by stage, or refused, and do nothing")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever; for a workload there is no limit by default, and its update continues")
+	usage.TimeoutFlag(flags, &f.timeout, "the update of a workload continues")
 	flags.Int32Var(&f.drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady or InPlaceUpdateReady")
 	flags.StringArrayVar(&f.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
 	flags.BoolVar(&f.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")

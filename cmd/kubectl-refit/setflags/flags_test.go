@@ -24,13 +24,13 @@ func TestFlagsAreThoseOfTheUpdate(t *testing.T) {
 		maxUnavailable intstr.IntOrString
 		ignoreBudgets  bool
 	}{
-		"none": {nil, plan.Options{}, 5 * time.Minute, false, true, intstr.FromInt32(1), false},
+		"none": {nil, plan.Options{}, 0, false, true, intstr.FromInt32(1), false},
 		"order, drain": {[]string{"--order=a,b", "--order=c", "--drain-seconds=7"}, plan.Options{Order: [][]string{{"a", "b"}, {"c"}}, DrainSeconds: 7},
-			5 * time.Minute, false, true, intstr.FromInt32(1), false},
-		"time, dry run":                {[]string{"--timeout=0", "--dry-run"}, plan.Options{}, 0, true, true, intstr.FromInt32(1), false},
-		"images are present":           {[]string{"--images-present"}, plan.Options{ImagesPresent: true}, 5 * time.Minute, false, false, intstr.FromInt32(1), false},
-		"images are pulled by kubelet": {[]string{"--no-pull"}, plan.Options{}, 5 * time.Minute, false, false, intstr.FromInt32(1), false},
-		"limits":                       {[]string{"--max-unavailable=50%", "--ignore-pod-disruption-budgets"}, plan.Options{}, 5 * time.Minute, false, true, intstr.FromString("50%"), true},
+			0, false, true, intstr.FromInt32(1), false},
+		"time, dry run":                {[]string{"--timeout=1m", "--dry-run"}, plan.Options{}, time.Minute, true, true, intstr.FromInt32(1), false},
+		"images are present":           {[]string{"--images-present"}, plan.Options{ImagesPresent: true}, 0, false, false, intstr.FromInt32(1), false},
+		"images are pulled by kubelet": {[]string{"--no-pull"}, plan.Options{}, 0, false, false, intstr.FromInt32(1), false},
+		"limits":                       {[]string{"--max-unavailable=50%", "--ignore-pod-disruption-budgets"}, plan.Options{}, 0, false, true, intstr.FromString("50%"), true},
 	} {
 		var f setflags.Flags
 		flags := pflag.NewFlagSet("set", pflag.ContinueOnError)

@@ -2,7 +2,6 @@ package setflags
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -55,7 +54,7 @@ func (w *Workload) Config(f *Flags, flags *pflag.FlagSet) (policy.SetConfig, err
 	if err := f.Check(flags); err != nil {
 		return config, err
 	}
-	config.Timeout = WorkloadTimeout(flags, f.timeout)
+	config.Timeout = f.timeout
 	if flags.Changed("max-unavailable") {
 		config.Options.MaxUnavailable = new(intstr.Parse(f.maxUnavailable))
 	}
@@ -79,12 +78,4 @@ func (w *Workload) Config(f *Flags, flags *pflag.FlagSet) (policy.SetConfig, err
 		config.Options.Canary = new(intstr.Parse(w.canary))
 	}
 	return config, nil
-}
-
-// WorkloadTimeout returns how long to wait for a workload: without the flag there is no limit.
-func WorkloadTimeout(flags *pflag.FlagSet, value time.Duration) time.Duration {
-	if !flags.Changed("timeout") {
-		return 0
-	}
-	return value
 }

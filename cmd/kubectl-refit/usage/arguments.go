@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,6 +18,53 @@ import (
 
 // Object returns the object in the arguments: KIND/NAME, or two arguments KIND NAME as in kubectl.
 func Object(args []string) string { return strings.Join(args, "/") }
+
+// Objects returns the objects in the arguments as KIND/NAME: one or more KIND/NAME, or KIND NAME... as in kubectl.
+func Objects(args []string) ([]string, error) {
+	if len(args) < 2 {
+		return []string{Object(args)}, nil
+	}
+	slashes := 0
+	for _, arg := range args {
+		slashes += min(strings.Count(arg, "/"), 1)
+	}
+	switch slashes {
+	case len(args):
+		return args, nil
+	case 0:
+		var objects []string
+		for _, name := range args[1:] {
+			objects = append(objects, args[0]+"/"+name)
+		}
+		return objects, nil
+	}
+	return nil, fmt.Errorf("%w: want either KIND/NAME... or KIND NAME..., and not both forms", console.ErrUsage)
+}
+
+// TimeoutFlag adds --timeout, which means the same everywhere. while says what goes on when the command has ended.
+func TimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration, while string) {
+	flags.Var((*timeoutValue)(timeout), "timeout", "end with exit code 124 after this `time`, while "+while+"; 0 waits for ever")
+}
+
+type timeoutValue time.Duration
+
+func (v *timeoutValue) Set(text string) error {
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout < 0 {
+		return errors.New("want a time of at least 0, such as 90s or 5m")
+	}
+	*v = timeoutValue(timeout)
+	return nil
+}
+
+func (v *timeoutValue) String() string {
+	if *v == 0 {
+		return "" // so that the help shows no default
+	}
+	return time.Duration(*v).String()
+}
+
+func (v *timeoutValue) Type() string { return "duration" }
 
 // DryRunFlag adds --dry-run. As kubectl's it accepts none, server or client, which both mean server here: the API server
 // checks the request, and stores nothing.
@@ -33,7 +81,7 @@ func (v *dryRunValue) Set(text string) error {
 		return nil
 	}
 	if !slices.Contains([]string{"none", "server", "client"}, text) {
-		return fmt.Errorf("%w: want server, client or none", console.ErrUsage)
+		return errors.New("want server, client or none")
 	}
 	*v = text != "none"
 	return nil

@@ -35,7 +35,7 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 	}
 	meant, nearest := "", farthest+1
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if d := distance(unknown.GetSpecifiedName(), flag.Name); d < nearest && !flag.Hidden {
+		if d := distance(unknown.GetSpecifiedName(), flag.Name); d < min(nearest, len(flag.Name)) && !flag.Hidden {
 			meant, nearest = "; did you mean --"+flag.Name+"?", d
 		}
 	})

@@ -1,5 +1,5 @@
 {{/* Parts that templates share. The names of objects are fixed: admission policies and the programs refer to them, and the
-CRDs and webhooks are those of the whole cluster, so a cluster has one installation. */}}
+CRDs and webhooks apply to the whole cluster, so a cluster has one installation. */}}
 
 {{- define "refit.manager" -}}
 {{- if and .Values.manager.enabled (ne .Values.openkruise.mode "daemonOnly") }}true{{ end -}}
@@ -29,13 +29,48 @@ otherwise "webhook"; empty for nothing. */}}
 {{- if and (include "refit.inPlaceUpdates" .) (ne $value "none") }}{{ $value }}{{ end -}}
 {{- end }}
 
-{{/* Whether a write to a workload is held. With params: whether the InPlaceUpdatePolicy asks for it; without: whether one could.
+{{/* The workloads that can be held. */}}
+{{- define "refit.holdable" -}}
+matchConstraints:
+  resourceRules:
+  - apiGroups: [apps]
+    apiVersions: [v1]
+    resources: [deployments, statefulsets, daemonsets]
+    operations: [UPDATE]
+{{- end }}
+
+{{/* How a workload is held. */}}
+{{- define "refit.holdMutations" -}}
+variables:
+- name: partition
+  expression: "request.kind.kind == 'StatefulSet' ? object.spec.updateStrategy.?rollingUpdate.?partition.orValue(0) : 0"
+# The owner's values stay in the object: a partition is what is missing to the largest number, and rollingUpdate of a DaemonSet
+# is allowed beside OnDelete. A partition of at least 1000000000 is a hold already.
+mutations:
+- patchType: JSONPatch
+  jsonPatch:
+    expression: >-
+      [has(object.metadata.labels) ?
+      JSONPatch{op: 'add', path: '/metadata/labels/refit.dev~1held', value: 'true'} :
+      JSONPatch{op: 'add', path: '/metadata/labels', value: {'refit.dev/held': 'true'}}] +
+      (request.kind.kind == 'Deployment' ? [JSONPatch{op: 'add', path: '/spec/paused', value: true}] :
+      request.kind.kind == 'DaemonSet' ? [JSONPatch{op: 'add', path: '/spec/updateStrategy/type', value: 'OnDelete'}] :
+      variables.partition >= 1000000000 ? [] :
+      [has(object.spec.updateStrategy.rollingUpdate) ?
+      JSONPatch{op: 'add', path: '/spec/updateStrategy/rollingUpdate/partition', value: 2147483647 - variables.partition} :
+      JSONPatch{op: 'add', path: '/spec/updateStrategy/rollingUpdate', value: {'partition': 2147483647 - variables.partition}}])
+{{- end }}
+
+{{/* Whether a write to a workload is held. With "params": whether the InPlaceUpdatePolicy asks for it; with "label": whether the label of
+refit-manager does; without: whether one could.
 One condition, since the API server evaluates all of several, and && ends with the first that is false. In this order: which
 workload; a StatefulSet or DaemonSet whose owner has chosen OnDelete (a held DaemonSet has rollingUpdate beside it); what is held;
 what begins to be: a paused Deployment is resumed, a partition is lowered, a strategy is changed from OnDelete, or the template is
 changed. */}}
 {{- define "refit.holds" -}}
-{{- if . -}}
+{{- if eq . "label" -}}
+oldObject.metadata.?labels[?'refit.dev/hold-uid'].orValue('') == oldObject.metadata.?uid.orValue('-') &&
+{{ else if eq . "params" -}}
 params.spec.targetRef.name == request.name && params.spec.targetRef.kind == request.kind.kind &&
 params.spec.?holdPolicy.orValue('WhileUpdating') == 'WhileUpdating' &&
 params.?status.?conditions.orValue([]).exists(c, c.type == 'Accepted' && c.status == 'True') &&
@@ -43,7 +78,7 @@ params.?status.?conditions.orValue([]).exists(c, c.type == 'Accepted' && c.statu
 !request.userInfo.username.matches('^system:serviceaccount:[^:]+:refit-manager$') &&
 (request.kind.kind == 'Deployment' || object.spec.updateStrategy.type == 'RollingUpdate' || has(object.spec.updateStrategy.rollingUpdate)) &&
 (oldObject.metadata.?labels[?'refit.dev/held'].orValue('') == 'true' ||
-{{ if . -}}
+{{ if eq . "params" -}}
 !has(params.metadata.deletionTimestamp) &&
 {{ end -}}
 (!object.spec.template.?metadata.?annotations[?'kubectl.kubernetes.io/restartedAt'].hasValue() ||

@@ -33,7 +33,7 @@ func TestValues(t *testing.T) {
 				webhook + " {.webhooks[0].clientConfig.service.namespace}":                                                           namespace,
 				"CronJob/refit-certificates {.spec.schedule}":                                                                        "17 3 * * 1",
 				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                                           `["refit-manager","refit-manager-sidecarsets","refit-manager-workloads"]`,
-				"Namespace/kruise-daemon-config {.kind}":                                                                             "Namespace",
+				"Namespace/kruise-daemon-config {.metadata.annotations.helm\\.sh/resource-policy}":                                   "keep",
 				"kruise-daemon-config/Role/refit-daemon {.kind}":                                                                     "Role",
 				"ClusterRoleBinding/refit-daemon {.subjects[0].namespace}":                                                           namespace,
 				"ClusterRole/refit-imagepulljob-editor {.metadata.labels.*}":                                                         "true true",
@@ -246,10 +246,11 @@ func TestValues(t *testing.T) {
 			},
 		},
 		"monitoring": {
-			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}",
+			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}, scrapeTimeout: 5s, relabelings: [{targetLabel: node}]}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}",
 			want: map[string]string{
-				"PodMonitor/refit-daemon {.spec.podMetricsEndpoints[0].authorization.credentials} {.metadata.labels.release}": `{"key":"token","name":"refit-metrics-token"} prometheus`,
-				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].port} {.spec.podMetricsEndpoints[0].scheme}":          "metrics https",
+				"PodMonitor/refit-daemon {.spec.podMetricsEndpoints[0].authorization.credentials} {.metadata.labels.release}":                     `{"key":"token","name":"refit-metrics-token"} prometheus`,
+				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].port} {.spec.podMetricsEndpoints[0].scheme}":                              "metrics https",
+				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].scrapeTimeout} {.spec.podMetricsEndpoints[0].relabelings[0].targetLabel}": "5s node",
 				"ClusterRole/refit-metrics {.rules}": `[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]`, "Secret/refit-metrics-token {.type}": "kubernetes.io/service-account-token",
 				"PrometheusRule/refit {.spec.groups[*].name}":           "refit.recording refit.alerts",
 				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitCertificateExpires RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
@@ -281,15 +282,7 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := rendered(t, tc.values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for where, want := range tc.want {
-				if got := found.at(t, where); got != want {
-					t.Errorf("%s: %s\nwant %s", where, got, want)
-				}
-			}
+			found := expects(t, tc.values, tc.want)
 			for _, key := range tc.absent {
 				if _, there := found[key]; there {
 					t.Errorf("%s is there", key)

@@ -49,7 +49,7 @@ func (c Config) Reference(namespace string) ownpod.Reference {
 	return ownpod.Reference{Version: "v1", Resource: "configmaps", Namespace: namespace, Name: c.ConfigMap}
 }
 
-// Name identifies a trigger, in messages and in the record of its deliveries.
+// Name identifies a trigger, in messages and in the state of the updater, which has what it delivered last.
 func (c Config) Name(namespace string) string {
 	if c.Directory != "" {
 		return c.Directory

@@ -40,14 +40,14 @@ func (l *locks) lock(ctx context.Context, name string, c *change) (unlock func()
 	one.users++
 	one.waiting = append(one.waiting, c)
 	l.mu.Unlock()
-	unlock = func() { <-one.held; l.leave(name, one) }
+	unlock = func() { <-one.held; l.release(name, one) }
 	select {
 	case one.held <- struct{}{}:
 		return unlock, nil
 	case <-ctx.Done():
 	}
 	if l.withdraw(one, c) {
-		l.leave(name, one)
+		l.release(name, one)
 		return nil, ctx.Err()
 	}
 	one.held <- struct{}{} // wait: the change is being carried out, and uses variables of its caller
@@ -74,7 +74,8 @@ func (l *locks) take(name string) []*change {
 	return waiting
 }
 
-func (l *locks) leave(name string, one *lock) {
+// release removes the lock of a name that is neither held nor waited for any more.
+func (l *locks) release(name string, one *lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one.users--; one.users == 0 {

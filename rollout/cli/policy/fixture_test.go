@@ -165,7 +165,7 @@ func done(status *v1alpha1.InPlaceUpdatePolicyStatus) {
 	status.UpdateRevision = "r3"
 	status.MatchedPods, status.UpdatedPods, status.UpdatedReadyPods = 2, 2, 2
 	says(status, v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonCompleted, "all pods have the template")
-	says(status, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonCompleted, "every pod has the template and is available")
+	says(status, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonCompleted, "all pods have the template and are available")
 }
 
 // progresses returns what refit-manager says of an update that has not ended.

@@ -178,9 +178,18 @@ func (s *setter) preview(ctx context.Context) error {
 	return s.possible(&shown)
 }
 
-// mayUpdate refuses a workload of which refit-manager would update no pods.
+// mayUpdate refuses a workload of which refit-manager would update no pods, or of which the owner would have to prevent the replacement.
 func (s *setter) mayUpdate(w *workload.Workload) error {
-	if !w.OwnerHolds || s.governs.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+	byOwner := s.governs.Spec.HoldPolicy == v1alpha1.HoldByOwner
+	if byOwner && !w.OwnerHolds && !w.Held && !s.how.AllowReplacement {
+		how := "pause it: kubectl rollout pause " + s.target.String() + " --namespace=" + s.Namespace
+		if w.Kind != "Deployment" {
+			how = "change its updateStrategy to OnDelete"
+		}
+		return fmt.Errorf("%w: the pods of %s would be replaced, since InPlaceUpdatePolicy %s has holdPolicy ByOwner and its owner does not hold it; %s",
+			console.ErrRefused, s.target, s.governs.Name, how)
+	}
+	if !w.OwnerHolds || byOwner {
 		return nil
 	}
 	how := "its owner has paused it: kubectl rollout resume " + s.target.String() + " --namespace=" + s.Namespace
@@ -193,9 +202,12 @@ func (s *setter) mayUpdate(w *workload.Workload) error {
 // possible returns an error if pods would have to be replaced and that is not allowed.
 func (s *setter) possible(shown *workload.Preview) error {
 	var why []string
-	if shown.Refused != nil {
+	switch {
+	case shown.Replacing != "":
+		why = []string{shown.Replacing + ", which ends first: kubectl rollout status " + s.target.String() + " --namespace=" + s.Namespace}
+	case shown.Refused != nil:
 		why = reasons(shown.Refused)
-	} else {
+	default:
 		for _, pod := range shown.Pods {
 			if pod.Refused != nil {
 				why = append(why, fmt.Sprintf("pod %s: %s", pod.Name, strings.Join(reasons(pod.Refused), "; ")))

@@ -50,6 +50,22 @@ func TestSetUsesThePolicyOfTheWorkload(t *testing.T) {
 	}
 }
 
+// The controller of the Deployment would replace the pods, whatever changes.
+func TestSetRefusesAChangeInTheMiddleOfARolloutByTheDeployment(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		third := replicaSet("web-3", "app:2", "3")
+		third.Spec.Replicas = new(int32(1))
+		f := newFixture(t, third)
+		f.config.DryRun = dryRun
+		err := policy.Set(t.Context(), f.config, web, image("app:3"))
+		f.expects(t, err, console.ExitRefused, "in the middle of a rollout of its own", "kubectl rollout status deployment/web --namespace=shop", "--allow-replacement")
+		if is := f.deployment(t).Spec.Template.Spec.Containers[0].Image; is != "app:2" {
+			t.Errorf("image %s", is)
+		}
+	}
+}
+
 // clock is the time before a line.
 var clock = regexp.MustCompile(`\[ *[0-9.]+s\]`)
 
@@ -96,6 +112,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 		return nil
 	}
+	byOwner := existing(func(p *v1alpha1.InPlaceUpdatePolicy) { p.Spec.HoldPolicy = v1alpha1.HoldByOwner })
 	only := existing(func(p *v1alpha1.InPlaceUpdatePolicy) { p.Spec.PodUpdatePolicy = v1alpha1.PodUpdateInPlaceOnly })
 	for name, tc := range map[string]struct {
 		f      func(*fixture)
@@ -109,6 +126,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		"by the API server":  {func(f *fixture) { f.err = apierrors.NewBadRequest("no such image") }, nil, image("app:3"), []string{"no such image"}},
 		"by the change":      {nil, nil, func(*corev1.PodTemplateSpec) error { return console.ErrUsage }, []string{"usage"}},
 		"a policy for it":    {func(f *fixture) { f.accepts = nil }, existing(notAccepted), image("app:3"), []string{"is not accepted: Conflicted", "nothing has been changed"}},
+		"not paused":         {nil, byOwner, image("app:3"), []string{"would be replaced", "kubectl rollout pause deployment/web --namespace=shop"}},
 		"paused by an owner": {func(f *fixture) { f.paused = true }, nil, image("app:3"), []string{"its owner has paused it", "kubectl rollout resume deployment/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {

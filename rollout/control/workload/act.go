@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
@@ -27,103 +28,176 @@ import (
 // maxEvent limits the text of an error in an Event, in bytes.
 const maxEvent = 500
 
-// actAll carries out the actions of a decision. A pod for which it fails does not stop the others.
-func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision) error {
+// actAll carries out the actions of a decision. A pod for which it fails does not stop the others. It reports whether anything was
+// written or has to be tried again.
+func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision) (acted bool, _ error) {
 	var errs []error
 	for i := range decision.Actions {
 		a := &decision.Actions[i]
 		if a.Pod == nil {
+			acted = true
 			errs = append(errs, r.actOnWorkload(ctx, policy, w, decision, a))
 			continue
 		}
-		err := r.Guard.Do("inplaceupdatepolicy", guard.Of(a.Pod), func() error { return r.actOnPod(ctx, policy, decision, a) })
+		var did bool
+		err := r.Guard.Do("inplaceupdatepolicy", guard.Of(a.Pod), func() (err error) {
+			did, err = r.actOnPod(ctx, policy, decision, a)
+			return err
+		})
+		acted = acted || did || err != nil
 		if err == nil || apierrors.IsNotFound(err) || conflict.Is(err) || errors.Is(err, inplace.ErrChanged) {
 			continue // the pod is read again at its next event
 		}
 		r.Recorder.Eventf(a.Pod, policy, corev1.EventTypeWarning, "InPlaceUpdateFailed", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, foreign.Shorten(err.Error(), maxEvent))
 		errs = append(errs, fmt.Errorf("update pod %s: %w", a.Pod.Name, err))
 	}
-	return errors.Join(errs...)
+	return acted, errors.Join(errs...)
 }
 
-func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, a *workload.Action) error {
+// actOnPod reports whether it has written something. The pod of the action may be outdated and incomplete: what is written is
+// decided again with the pod in the API server.
+func (r *reconciler) actOnPod(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, a *workload.Action) (bool, error) {
 	switch a.Kind {
-	case workload.ActionUpdate:
-		return r.begin(ctx, policy, decision, a.Pod)
-	case workload.ActionContinue:
-		return r.proceed(ctx, policy, a.Pod)
-	case workload.ActionWithdraw:
-		return r.withdraw(ctx, policy, decision, a.Pod)
 	case workload.ActionLabel:
 		patch := map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]string{appsv1.ControllerRevisionHashLabelKey: a.Label},
 		}}
-		err := r.client.Patch(ctx, named(&corev1.Pod{}, a.Pod.Namespace, a.Pod.Name), client.RawPatch(types.MergePatchType, must.JSON(patch)))
-		return r.written("pods", "write revision of pod", err)
+		stored := named(&corev1.Pod{}, a.Pod.Namespace, a.Pod.Name)
+		err := r.client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, must.JSON(patch)))
+		return true, r.stored(stored, r.wrote("pods", "write revision of pod", err))
 	case workload.ActionEvict:
-		return r.podAPI().Evict(ctx, a.Pod)
+		return true, r.podAPI().Evict(ctx, a.Pod)
+	case workload.ActionContinue:
+		if step := r.next(a.Pod); step == nil || r.requested(ctx, policy, a.Pod, step) {
+			return false, nil
+		}
 	}
-	return nil
+	pod, err := r.podAPI().Pod(ctx, a.Pod.Namespace, a.Pod.Name)
+	if err != nil {
+		return false, err
+	}
+	if pod.UID != a.Pod.UID || pod.DeletionTimestamp != nil {
+		return false, nil // its workload has replaced it
+	}
+	switch a.Kind {
+	case workload.ActionUpdate:
+		return true, r.begin(ctx, policy, decision, pod)
+	case workload.ActionContinue:
+		return r.proceed(ctx, policy, pod)
+	case workload.ActionWithdraw:
+		return r.withdraw(ctx, policy, decision, pod)
+	}
+	return false, nil
 }
 
-// begin begins the update of a pod. If the first step drains the pod, the update is planned again at the next event.
+// stored keeps a pod as it is after a write, until the cache shows it.
+func (r *reconciler) stored(pod *corev1.Pod, err error) error {
+	if err == nil {
+		r.written.add(pod, r.Clock())
+	}
+	return err
+}
+
+// write writes a step of an update.
+func (r *reconciler) write(ctx context.Context, pod *corev1.Pod, step *inplace.Step) (*corev1.Pod, error) {
+	stored, err := inplace.Write(ctx, r.podAPI(), pod, step)
+	return stored, r.stored(stored, err)
+}
+
+// begin begins the update of a pod. If the first step drains the pod, the update is planned again with the drained pod.
 func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) error {
 	options := plan.Options{Revision: decision.Status.UpdateRevision}
 	if policy.Spec.DrainSeconds != nil {
 		options.DrainSeconds = *policy.Spec.DrainSeconds
 	}
-	update, err := decision.Fields.Update(pod, options)
-	if err != nil {
-		return err
+	for drained := false; ; drained = true {
+		if decision.Fields.Has(pod) {
+			return nil // the cache did not show it
+		}
+		update, err := decision.Fields.Update(pod, options)
+		if err != nil {
+			return err
+		}
+		step, err := inplace.Start(pod, &update, r.Clock())
+		if err != nil {
+			return err
+		}
+		if pod, err = r.write(ctx, pod, step); err != nil {
+			return err
+		}
+		if step.Kind != inplace.StepDrain || drained {
+			r.Recorder.Eventf(pod, policy, corev1.EventTypeNormal, "InPlaceUpdate", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, step.Message)
+			_, err := r.proceed(ctx, policy, pod)
+			return err
+		}
 	}
-	step, err := inplace.Start(pod, &update, r.Clock())
-	if err != nil {
-		return err
-	}
-	if _, err := inplace.Write(ctx, r.podAPI(), pod, step); err != nil {
-		return err
-	}
-	r.Recorder.Eventf(pod, policy, corev1.EventTypeNormal, "InPlaceUpdate", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, step.Message)
-	return nil
 }
 
-// proceed writes the next step of an update that has begun.
-func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) error {
+// next returns the next step of an update that has begun; nil if there is none now.
+func (r *reconciler) next(pod *corev1.Pod) *inplace.Step {
 	recorded, err := record.Read(pod)
 	if err != nil || recorded == nil {
-		return err
+		return nil
 	}
 	known, err := facts.Read(pod)
 	if err != nil {
 		known = nil // others may have written it
 	}
 	next := inplace.Next(pod, recorded, known, r.Clock())
-	switch {
-	case next.Kind != inplace.KindStep:
+	if next.Kind != inplace.KindStep {
 		return nil
-	case next.Step.Kind == inplace.StepRestart:
-		request := workload.RestartRequest(policy, pod, next.Step.Restart)
-		return r.written("containerrecreaterequests", next.Step.Message, client.IgnoreAlreadyExists(r.client.Create(ctx, request)))
 	}
-	_, err = inplace.Write(ctx, r.podAPI(), pod, next.Step)
-	return err
+	return next.Step
+}
+
+// requested reports whether the cache shows the request of a step that restarts a container: the update continues at its end.
+func (r *reconciler) requested(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod, step *inplace.Step) bool {
+	if step.Kind != inplace.StepRestart {
+		return false
+	}
+	request := workload.RestartRequest(policy, pod, step.Restart)
+	return r.client.Get(ctx, client.ObjectKeyFromObject(request), &v1beta1.ContainerRecreateRequest{}, client.UnsafeDisableDeepCopy) == nil
+}
+
+// stepsAtOnce bounds the steps of one pod that are written without a look at others.
+const stepsAtOnce = 4
+
+// proceed writes the steps of an update that has begun which need not wait, or creates the request for a restart. It reports whether
+// it has written something.
+func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) (did bool, err error) {
+	for range stepsAtOnce {
+		step := r.next(pod)
+		switch {
+		case step == nil:
+			return did, nil
+		case step.Kind == inplace.StepRestart:
+			request := workload.RestartRequest(policy, pod, step.Restart)
+			err := r.client.Create(ctx, request)
+			return did || !apierrors.IsAlreadyExists(err), r.wrote("containerrecreaterequests", step.Message, client.IgnoreAlreadyExists(err))
+		}
+		did = true
+		if pod, err = r.write(ctx, pod, step); err != nil {
+			return true, err
+		}
+	}
+	return did, nil
 }
 
 // withdraw takes back what an earlier update has not written to a pod, or else continues it.
-func (r *reconciler) withdraw(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) error {
+func (r *reconciler) withdraw(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) (bool, error) {
 	recorded, err := record.Read(pod)
 	if err != nil {
-		return err
+		return false, err
 	}
 	step, err := decision.Fields.Withdraw(pod, recorded, r.Clock())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if step == nil {
 		return r.proceed(ctx, policy, pod)
 	}
-	_, err = inplace.Write(ctx, r.podAPI(), pod, step)
-	return err
+	_, err = r.write(ctx, pod, step)
+	return true, err
 }
 
 func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision, a *workload.Action) error {
@@ -137,7 +211,10 @@ func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlace
 		if err == nil {
 			r.Recorder.Eventf(policy, nil, corev1.EventTypeNormal, "Released", "Release", "%s %s is not held any more", w.Kind, w.Name)
 		}
-		return r.written("workloads", "release "+w.Kind, err)
+		return r.wrote("workloads", "release "+w.Kind, err)
+	case workload.ActionHoldLabel:
+		err := r.client.Patch(ctx, named(workload.NewObject(w.Kind), w.Namespace, w.Name), client.RawPatch(types.MergePatchType, must.JSON(w.HoldLabel(a.Label))))
+		return r.wrote("workloads", "write label "+v1alpha1.LabelHoldUID+" of "+w.Kind, client.IgnoreNotFound(err))
 	case workload.ActionUndo:
 		return r.undo(ctx, w, a.Template)
 	}
@@ -153,7 +230,7 @@ func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set 
 		}}
 		made.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Selector: w.Selector.DeepCopy(), Template: *set.Template}
 		metav1.AddLabelToSelector(made.Spec.Selector, appsv1.DefaultDeploymentUniqueLabelKey, set.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
-		return r.written("replicasets", "create ReplicaSet "+set.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, made)))
+		return r.wrote("replicasets", "create ReplicaSet "+set.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, made)))
 	}
 	stored := &appsv1.ReplicaSet{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: set.Name}, stored); err != nil {
@@ -163,7 +240,7 @@ func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set 
 		return nil // it has changed; the next reconciliation decides again
 	}
 	stored.Spec.Template = *set.Template
-	return r.written("replicasets", "write template of ReplicaSet "+set.Name, r.client.Update(ctx, stored))
+	return r.wrote("replicasets", "write template of ReplicaSet "+set.Name, r.client.Update(ctx, stored))
 }
 
 // undo writes the former template to the workload.
@@ -176,7 +253,7 @@ func (r *reconciler) undo(ctx context.Context, w *workload.Workload, template *c
 		return nil
 	}
 	*workload.TemplateOf(object) = *template
-	return r.written("workloads", "write former template of "+w.Kind, r.client.Update(ctx, object))
+	return r.wrote("workloads", "write former template of "+w.Kind, r.client.Update(ctx, object))
 }
 
 func named[O client.Object](object O, namespace, name string) O {

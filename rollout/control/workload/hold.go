@@ -19,7 +19,7 @@ import (
 // holdPath is the path of the webhook that holds workloads before Kubernetes 1.36.
 const holdPath = "/mutate-apps-v1-workload"
 
-// addHold registers the webhook. On clusters with the MutatingAdmissionPolicy nobody calls it.
+// addHold registers the webhook. Clusters with the MutatingAdmissionPolicy have no configuration for it.
 func addHold(mgr ctrl.Manager, cfg Config) {
 	handler := &holder{decoder: admission.NewDecoder(mgr.GetScheme()), Config: cfg}
 	mgr.GetWebhookServer().Register(holdPath, guardcontrol.CheckReviews(guardcontrol.AllowingWebhook(cfg.Guard, handler)))
@@ -41,12 +41,12 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
 	}
 	if err := errors.Join(workload.Readable(before), workload.Readable(after)); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("it is not held: %w", err))
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the workload is not held: %w", err))
 	}
 	// Not from the cache, which is empty until the manager has read everything.
 	var policies v1alpha1.InPlaceUpdatePolicyList
 	if err := h.Live.List(ctx, &policies, client.InNamespace(request.Namespace)); err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("it is not held, because InPlaceUpdatePolicies cannot be read: %w", err))
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the workload is not held, because InPlaceUpdatePolicies cannot be read: %w", err))
 	}
 	written := must.JSON(after)
 	policy := workload.Hold(policies.Items, before, after)

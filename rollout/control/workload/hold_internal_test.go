@@ -75,7 +75,7 @@ func TestWorkloadCanBeChangedWhilePoliciesCannotBeRead(t *testing.T) {
 func TestTemplateThatMustNotBeComparedIsNotHeld(t *testing.T) {
 	t.Parallel()
 	response := newWorld(t).write("alice", "shop", `"resources":{}`, `"resources":{"requests":{"cpu":"1e2147483647"}}`)
-	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "it is not held: template of web") {
+	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "the workload is not held: template of web") {
 		t.Errorf("%+v", response)
 	}
 }
@@ -87,13 +87,13 @@ func TestPolicySaysThatNothingHoldsItsWorkload(t *testing.T) {
 		t.Errorf("held by the API server: Stalled %s", got)
 	}
 	w.check(w.Delete(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "refit-hold"}}))
-	w.now = w.now.Add(heldAge)
+	w.now = w.now.Add(heldInterval)
 	w.rounds(1)
 	if got := w.condition("web", v1alpha1.ConditionStalled); got != "True NotHeld" {
 		t.Errorf("held by nothing: Stalled %s", got)
 	}
 	w.check(w.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "refit-manager-workloads"}}))
-	w.now = w.now.Add(heldAge)
+	w.now = w.now.Add(heldInterval)
 	w.rounds(1)
 	if got := w.condition("web", v1alpha1.ConditionStalled); got != "" {
 		t.Errorf("held by the webhook: Stalled %s", got)

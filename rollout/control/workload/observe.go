@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,63 +27,109 @@ import (
 
 func appsKind(kind string) schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind(kind) }
 
-// page is the number of objects that are read from the API server at a time.
-const page = 100
-
-// observe reads the input of workload.Next. While pods may have to be updated, it reads from the API server: the cache does not
-// have all fields of pods, and may be behind after an outage or a change of the leader. PodDisruptionBudgets are read after
-// pods and requests: an operation that both show is subtracted twice, but one that neither shows would not be subtracted at all.
-func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (workload.Observation, error) {
-	var observed workload.Observation
-	var err error
+// observe reads the input of workload.Next: the workload and its revisions from the API server, everything else from the cache.
+// It does not read what is only needed before pods are taken out of service; see confirm.
+func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, s *state) (observed workload.Observation, of target, err error) {
 	if observed.Older, err = r.older(ctx, policy); err != nil {
-		return observed, err
+		return observed, of, err
 	}
-	target, err := r.target(ctx, policy)
+	of, err = r.target(ctx, policy)
 	switch {
 	case errors.Is(err, foreign.ErrUnreadable):
 		observed.Unreadable = err.Error()
-		return observed, nil
-	case err != nil || target.workload == nil || observed.Older != "":
-		observed.Workload = target.workload
-		return observed, err
+		return observed, of, nil
+	case err != nil || of.workload == nil || observed.Older != "":
+		observed.Workload = of.workload
+		return observed, of, err
 	}
-	observed.Workload, observed.Unheld = target.workload, r.unheld(ctx, policy)
-	from := r.Live
-	if idle(policy, target.workload) {
-		from = r.client
+	observed.Workload, observed.Memory = of.workload, &s.memory
+	observed.Unheld, observed.HoldsByLabel = r.holds(ctx, policy)
+	r.interest.own(client.ObjectKeyFromObject(policy), of.owners)
+	if observed.Requests, err = r.cachedRequests(ctx, policy.Namespace); err != nil {
+		return observed, of, err
 	}
-	var requests v1beta1.ContainerRecreateRequestList
-	if err := from.List(ctx, &requests, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	if observed.Pulls, err = r.pulls(ctx, policy, of.workload); err != nil {
+		return observed, of, err
 	}
-	observed.Requests = append(r.deleted.Of(policy.Namespace, r.Clock()), pointers(requests.Items)...)
-	if err := r.pods(ctx, policy, target, &observed); err != nil {
-		return observed, err
+	pods, err := r.cachedPods(ctx, of.options(policy)...)
+	if err != nil {
+		return observed, of, err
 	}
-	if observed.Pulls, err = r.pulls(ctx, policy, target.workload); err != nil {
-		return observed, err
+	observed.Pods = of.controlled(pods)
+	if update := policy.Status.Update; update != nil && !enough(policy, observed.Pods, of.workload, update) {
+		err = r.readPods(ctx, policy, of, s, update, nil, &observed)
+	}
+	return observed, of, err
+}
+
+// confirm reads what a decision depends on that must not be outdated.
+//
+// The cache is believed if the watch of pods works and shows what this process has written: then a pod that has become
+// unavailable meanwhile is not missing. Otherwise, as after an outage or a change of the leader, and for a decision about all
+// pods, the pods are read from the API server. In an update of N pods that is needed a few times, and not for each pod.
+//
+// If look is set, nothing has happened for some time, and the pods are read from the API server in any case.
+//
+// PodDisruptionBudgets are read after pods and requests: an operation that both show is subtracted twice, but one that neither
+// shows would not be subtracted at all.
+func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, decision *workload.Decision, observed *workload.Observation, look bool) (err error) {
+	if observed.Requests, err = r.requests(ctx, policy.Namespace, observed.Requests); err != nil {
+		return err
+	}
+	update := decision.Status.Update
+	live := look || decision.Concludes(&policy.Status) || !r.believes(observed.Pods) || !enough(policy, observed.Pods, of.workload, update)
+	if live {
+		if err := r.readPods(ctx, policy, of, s, update, decision, observed); err != nil {
+			return err
+		}
 	}
 	var budgets policyv1.PodDisruptionBudgetList
-	if err := from.List(ctx, &budgets, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return observed, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	if err := r.Live.List(ctx, &budgets, client.InNamespace(policy.Namespace)); err != nil {
+		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	observed.Budgets = pointers(budgets.Items)
-	if len(observed.Budgets) > 0 {
-		observed.Others, err = r.others(ctx, policy, target, &observed)
+	if len(observed.Budgets) == 0 || policy.Spec.PodDisruptionBudgetPolicy == v1alpha1.PodDisruptionBudgetIgnore {
+		return nil
 	}
-	return observed, err
+	var others []*corev1.Pod
+	if live {
+		others, err = cache.LivePods(ctx, r.Live, client.InNamespace(policy.Namespace))
+	} else {
+		others, err = r.cachedPods(ctx, client.InNamespace(policy.Namespace))
+	}
+	observed.Others = slices.DeleteFunc(others, of.owns)
+	return err
+}
+
+// believes reports whether the cache of pods is considered up to date.
+func (r *reconciler) believes(pods []*corev1.Pod) bool {
+	now := r.Clock()
+	return now.Sub(time.Unix(0, r.lastPodEvent.Load())) < believable && !r.written.late(pods, now)
+}
+
+// enough reports whether the cache has enough of all pods to compare them with the template of a workload.
+func enough(policy *v1alpha1.InPlaceUpdatePolicy, pods []*corev1.Pod, w *workload.Workload, update *v1alpha1.TemplateUpdate) bool {
+	return keepsValues(policy, w, update) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !cache.Comparable(pod) })
+}
+
+// keepsValues reports whether the cache keeps the annotations of an update. The pods of a workload whose template was undone may
+// get another template than its own.
+func keepsValues(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, update *v1alpha1.TemplateUpdate) bool {
+	if update == nil || len(update.Annotations) == 0 {
+		return true
+	}
+	return policy.Status.UndoneRevision != w.Revision && !slices.ContainsFunc(update.Annotations, func(key string) bool { return !cache.KeepsValue(w.Template.Annotations[key]) })
 }
 
 // older returns the name of an older policy of the same workload, or "".
 func (r *reconciler) older(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (string, error) {
-	var list v1alpha1.InPlaceUpdatePolicyList
-	if err := r.client.List(ctx, &list, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("list InPlaceUpdatePolicies: %w", err)
+	list, err := r.sameTarget(ctx, policy.Namespace, policy.Spec.TargetRef.Kind, policy.Spec.TargetRef.Name)
+	if err != nil {
+		return "", err
 	}
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID == policy.UID || other.Spec.TargetRef.Kind != policy.Spec.TargetRef.Kind || other.Spec.TargetRef.Name != policy.Spec.TargetRef.Name {
+	for i := range list {
+		other := &list[i]
+		if other.UID == policy.UID {
 			continue
 		}
 		if created := other.CreationTimestamp; created.Before(&policy.CreationTimestamp) || created.Equal(&policy.CreationTimestamp) && other.Name < policy.Name {
@@ -141,55 +188,90 @@ func (t *target) owns(pod *corev1.Pod) bool {
 	return owner != nil && t.owners[owner.UID]
 }
 
-// pods reads the pods of the workload.
-func (r *reconciler) pods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, observed *workload.Observation) error {
-	options := []client.ListOption{client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: of.selector}}
-	list := r.livePods
-	if idle(policy, of.workload) {
-		list = r.cachedPods
-	}
-	pods, err := list(ctx, options)
-	observed.Pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !of.owns(pod) })
-	return err
+// controlled returns the pods that the workload controls.
+func (t *target) controlled(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !t.owns(pod) })
 }
 
-// others reads the other pods of the namespace.
-func (r *reconciler) others(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, observed *workload.Observation) (pods []*corev1.Pod, err error) {
-	options := []client.ListOption{client.InNamespace(policy.Namespace)}
-	if idle(policy, observed.Workload) {
-		pods, err = r.cachedPods(ctx, options)
-	} else {
-		pods, err = cache.LivePods(ctx, r.Live, options...)
-	}
-	return slices.DeleteFunc(pods, of.owns), err
+// options select the pods of the workload, and others with its labels.
+func (t *target) options(policy *v1alpha1.InPlaceUpdatePolicy) []client.ListOption {
+	return []client.ListOption{client.InNamespace(policy.Namespace), client.MatchingLabelsSelector{Selector: t.selector}}
 }
 
-// idle reports whether all pods had the present template before.
-func idle(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) bool {
-	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	return c != nil && c.Reason == v1alpha1.ReasonCompleted && policy.Status.Update == nil && policy.Status.ObservedTargetGeneration == w.Generation && !w.Held
-}
-
-func (r *reconciler) cachedPods(ctx context.Context, options []client.ListOption) ([]*corev1.Pod, error) {
+// cachedPods lists pods from the cache, as they are after the writes of this process.
+func (r *reconciler) cachedPods(ctx context.Context, options ...client.ListOption) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	return pointers(list.Items), nil
+	pods := pointers(list.Items)
+	r.written.newest(pods, r.Clock())
+	return pods, nil
 }
 
-func (r *reconciler) livePods(ctx context.Context, options []client.ListOption) ([]*corev1.Pod, error) {
-	var pods []*corev1.Pod
+// page is the number of pods that are read from the API server at a time.
+const page = 100
+
+// readPods reads the pods of the workload from the API server. It keeps of a pod what the cache would, unless that is not enough to
+// compare it, or the decision continues its update: then nothing must be missing that shows its progress.
+func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, update *v1alpha1.TemplateUpdate, decision *workload.Decision, observed *workload.Observation) error {
+	s.memory = workload.Memory{} // it may have pods of which the cache does not have enough
+	whole := !keepsValues(policy, of.workload, update)
+	continued := decision.Continues()
+	observed.Pods = nil
 	for next := ""; ; {
 		var list corev1.PodList
-		if err := r.Live.List(ctx, &list, append(slices.Clone(options), client.Limit(page), client.Continue(next))...); err != nil {
-			return nil, fmt.Errorf("list pods: %w", err)
+		if err := r.Live.List(ctx, &list, append(of.options(policy), client.Limit(page), client.Continue(next))...); err != nil {
+			return fmt.Errorf("list pods: %w", err)
 		}
-		pods = append(pods, pointers(list.Items)...)
+		for _, pod := range of.controlled(pointers(list.Items)) {
+			if !whole && !continued[pod.UID] {
+				pod = trimmed(pod)
+			}
+			observed.Pods = append(observed.Pods, pod)
+		}
 		if next = list.Continue; next == "" {
-			return pods, nil
+			return nil
 		}
 	}
+}
+
+// trimmed returns what the cache keeps of a pod, or the pod if that is not enough to compare it.
+func trimmed(pod *corev1.Pod) *corev1.Pod {
+	kept, err := cache.TrimPod(pod)
+	if small, ok := kept.(*corev1.Pod); err == nil && ok && cache.Comparable(small) {
+		return small
+	}
+	return pod
+}
+
+// cachedRequests returns the requests of the namespace from the cache, and deleted ones.
+func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	return append(r.deleted.Of(namespace, r.Clock()), pointers(list.Items)...), nil
+}
+
+// requests replaces cached requests by the active ones from the API server, and adds those that the cache does not show.
+func (r *reconciler) requests(ctx context.Context, namespace string, cached []*v1beta1.ContainerRecreateRequest) ([]*v1beta1.ContainerRecreateRequest, error) {
+	active := map[types.UID]*v1beta1.ContainerRecreateRequest{}
+	for next := ""; ; {
+		var list v1beta1.ContainerRecreateRequestList
+		options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelActive: "true"}, client.Limit(page), client.Continue(next)}
+		if err := r.Live.List(ctx, &list, options...); err != nil {
+			return nil, fmt.Errorf("list active ContainerRecreateRequests: %w", err)
+		}
+		for i := range list.Items {
+			active[list.Items[i].UID] = &list.Items[i]
+		}
+		if next = list.Continue; next == "" {
+			break
+		}
+	}
+	all := slices.DeleteFunc(slices.Clone(cached), func(request *v1beta1.ContainerRecreateRequest) bool { return active[request.UID] != nil })
+	return slices.AppendSeq(all, maps.Values(active)), nil
 }
 
 func pointers[T any](items []T) []*T {

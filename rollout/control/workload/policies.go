@@ -7,23 +7,22 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -31,16 +30,27 @@ import (
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
 	faircontrol "github.com/refit-project/refit/internal/fair/control"
-	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
-	"github.com/refit-project/refit/internal/podapi"
+	"github.com/refit-project/refit/internal/stale"
 	"github.com/refit-project/refit/rollout/control/deleted"
 	"github.com/refit-project/refit/rollout/workload"
 )
 
-// gather is how long to wait after an event for further ones: the pods of a workload are read for each reconciliation.
-const gather = 300 * time.Millisecond
+const (
+	// gather is the longest time in which several events cause one reconciliation, and soon is how long to wait after an event in any
+	// case. A policy is reconciled for at most one part in share of the time: with few pods, updates need not wait.
+	gather = 300 * time.Millisecond
+	soon   = 20 * time.Millisecond
+	share  = 4
+	// takesPerPass is how many pods are taken out of service until others are handled and the status is written, and nextPass
+	// when the rest follows.
+	takesPerPass = 50
+	nextPass     = time.Millisecond
+	// heldLook is when to look again at a policy that a PodDisruptionBudget holds: an operation on a pod of others may end without
+	// an event of the budget.
+	heldLook = time.Minute
+)
 
 // Config holds what the package needs from the manager.
 type Config struct {
@@ -63,14 +73,17 @@ type Config struct {
 func Add(mgr ctrl.Manager, cfg Config) error {
 	addHold(mgr, cfg)
 	r := newReconciler(mgr.GetClient(), cfg)
-	if err := cfg.Metrics.Register(r.writes); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
+	for _, metric := range r.metrics.all() {
+		if err := cfg.Metrics.Register(metric); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
 	}
 	made := ctrl.NewControllerManagedBy(mgr).Named("inplaceupdatepolicy").
 		For(&v1alpha1.InPlaceUpdatePolicy{}).
-		Watches(&corev1.Pod{}, r.inNamespace()).
-		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: r.inNamespace(), Requests: &r.deleted, Clock: cfg.Clock}).
-		Watches(&policyv1.PodDisruptionBudget{}, r.inNamespace()).
+		Watches(&v1alpha1.InPlaceUpdatePolicy{}, r.policyEvents()).
+		Watches(&corev1.Pod{}, r.podEvents()).
+		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: on(r.onRequest), Requests: &r.deleted, Clock: cfg.Clock}).
+		Watches(&policyv1.PodDisruptionBudget{}, on(r.onDisruption)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue})
 	if cfg.PrePull {
 		made = made.Owns(&v1beta1.ImagePullJob{})
@@ -78,7 +91,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(appsKind(kind))
-		made = made.WatchesMetadata(object, r.inNamespace())
+		made = made.WatchesMetadata(object, r.onWorkload(kind))
 	}
 	err := made.Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.InPlaceUpdatePolicy{}, conflict.Reconciler(r)))
 	if err != nil {
@@ -88,55 +101,82 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 }
 
 func newReconciler(c client.Client, cfg Config) *reconciler {
-	return &reconciler{Config: cfg, client: c, writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "refit_manager_inplaceupdate_writes_total",
-		Help: "Writes to the API server for InPlaceUpdatePolicies, by resource: pods, replicasets, workloads, imagepulljobs, containerrecreaterequests, inplaceupdatepolicies.",
-	}, []string{"resource"})}
+	return &reconciler{Config: cfg, client: c, metrics: newMetrics(), interest: newInterest(), states: map[types.NamespacedName]*state{}}
 }
 
 // reconciler applies the decisions of workload.Next.
 type reconciler struct {
 	Config
-	client client.Client // reads from the cache
-	writes *prometheus.CounterVec
-	// deleted holds requests that were deleted while their containers may still have been stopping.
-	deleted deleted.Requests
-	holding holding
+	client   client.Client // reads from the cache
+	metrics  *metrics
+	interest *interest
+	written  written
+	holding  holding
+	deleted  deleted.Requests // while their containers may still have been stopping
+
+	lastPodEvent atomic.Int64 // time of the last update event of any pod, in nanoseconds since 1970
+
+	mu     sync.Mutex
+	states map[types.NamespacedName]*state
 }
 
-// inNamespace returns a handler that enqueues the policies of the namespace of an object, after a delay: several events
-// cause one reconciliation.
-func (r *reconciler) inNamespace() handler.EventHandler {
-	enqueue := func(ctx context.Context, object client.Object, q queue) {
-		var list v1alpha1.InPlaceUpdatePolicyList
-		if err := r.client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			r.Logger.Error("list InPlaceUpdatePolicies", "namespace", object.GetNamespace(), "err", err)
-			return
-		}
-		for i := range list.Items {
-			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}, gather)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-	}
+// state is what is kept about a policy between reconciliations. It is used by one reconciliation at a time.
+type state struct {
+	memory workload.Memory
+	quiet  quiet
+	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
+
+	// Guarded by reconciler.mu: when the last reconciliation began, and how long the last one that has ended took.
+	began time.Time
+	took  time.Duration
 }
 
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+// state returns the state of a policy whose reconciliation begins; it is made if there is none.
+func (r *reconciler) state(key types.NamespacedName) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.states[key] == nil {
+		r.states[key] = &state{}
+	}
+	r.states[key].began = r.Clock()
+	return r.states[key]
+}
+
+// ended notes how long a reconciliation took.
+func (r *reconciler) ended(s *state) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.took = r.Clock().Sub(s.began)
+}
+
+// forget removes what is kept about a policy.
+func (r *reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.states, key)
+	r.interest.own(key, nil)
+	r.interest.hold(key, false)
+	r.metrics.forget(key)
+}
 
 // Reconcile implements reconcile.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy := &v1alpha1.InPlaceUpdatePolicy{}
-	if err := r.Live.Get(ctx, key.NamespacedName, policy); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, policy); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	observed, err := r.observe(ctx, policy)
+	s := r.state(request.NamespacedName)
+	defer r.ended(s)
+	if last := s.policy; last != nil && last.UID == policy.UID && stale.Older(policy.ResourceVersion, last.ResourceVersion) {
+		policy = last.DeepCopy()
+	}
+	target, decision, more, err := r.decide(ctx, policy, s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := r.decide(policy, observed)
 	if err := r.setFinalizer(ctx, policy, decision.Finalizer); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -146,23 +186,59 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	if err := r.writeStatus(ctx, policy, &decision); err != nil {
 		return ctrl.Result{}, err
 	}
-	err = r.actAll(ctx, policy, observed.Workload, &decision)
-	if err != nil {
+	s.policy = policy
+	acted, err := r.actAll(ctx, policy, target, &decision)
+	switch {
+	case err != nil:
 		return ctrl.Result{}, err
+	case more:
+		return ctrl.Result{RequeueAfter: nextPass}, nil
+	case acted:
+		decision.Again = decision.Again.Or(r.Clock().Add(gather))
+		s.quiet.acted(r.Clock())
 	}
-	again := decision.Again
-	if len(decision.Actions) > 0 {
-		again = again.Or(r.Clock().Add(gather))
-	}
-	return ctrl.Result{RequeueAfter: again.In(r.Clock(), gather)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.Or(s.quiet.next.Time).In(r.Clock(), gather)}, nil
 }
 
-// decide decides while no other controller of this process decides, and counts operations that they have begun.
-func (r *reconciler) decide(policy *v1alpha1.InPlaceUpdatePolicy, observed workload.Observation) (decision workload.Decision) {
+// decide decides by the cache. A decision on which budgets depend is made again with what must not be outdated, and limited; more
+// says that the rest follows.
+func (r *reconciler) decide(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, s *state) (w *workload.Workload, decision workload.Decision, more bool, err error) {
+	observed, of, err := r.observe(ctx, policy, s)
+	if err != nil {
+		return nil, decision, false, err
+	}
+	key := client.ObjectKeyFromObject(policy)
+	decision = workload.Next(policy, observed, r.Clock())
+	look := s.quiet.due(decision.Status.Update != nil, r.Clock())
+	if !look && !decision.Takes() && !decision.Concludes(&policy.Status) {
+		r.interest.hold(key, false)
+		return observed.Workload, decision, false, nil
+	}
+	r.interest.hold(key, true) // before budgets are read, so that no later change of them is missed
+	if err := r.confirm(ctx, policy, of, s, &decision, &observed, look); err != nil {
+		return nil, decision, false, err
+	}
+	decision, more = r.decideBeside(policy, observed)
+	held := heldByDisruption(&decision.Status)
+	r.interest.hold(key, held)
+	if held {
+		decision.Again = decision.Again.Or(r.Clock().Add(heldLook))
+	}
+	return observed.Workload, decision, more, nil
+}
+
+func heldByDisruption(status *v1alpha1.InPlaceUpdatePolicyStatus) bool {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == v1alpha1.ReasonDisruptionBudget
+}
+
+// decideBeside decides while no other controller of this process decides, and counts operations that they have begun.
+func (r *reconciler) decideBeside(policy *v1alpha1.InPlaceUpdatePolicy, observed workload.Observation) (decision workload.Decision, more bool) {
 	by := fmt.Sprintf("InPlaceUpdatePolicy %s/%s %s", policy.Namespace, policy.Name, policy.UID)
 	r.Disruptions.DecideBeside(by, func(others map[types.UID]time.Time) (begun []types.UID) {
 		observed.Begun = func(uid types.UID) bool { return !others[uid].IsZero() }
 		decision = workload.Next(policy, observed, r.Clock())
+		more = decision.Limit(takesPerPass)
 		for i := range decision.Actions {
 			if a := &decision.Actions[i]; a.Kind == workload.ActionUpdate || a.Kind == workload.ActionEvict {
 				begun = append(begun, a.Pod.UID)
@@ -173,7 +249,7 @@ func (r *reconciler) decide(policy *v1alpha1.InPlaceUpdatePolicy, observed workl
 		}
 		return begun
 	})
-	return decision
+	return decision, more
 }
 
 // setFinalizer adds or removes the finalizer.
@@ -189,45 +265,5 @@ func (r *reconciler) setFinalizer(ctx context.Context, policy *v1alpha1.InPlaceU
 		return nil
 	}
 	err := r.client.Patch(ctx, policy, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return r.written("inplaceupdatepolicies", "write finalizers of InPlaceUpdatePolicy", err)
-}
-
-// writeStatus writes a changed status, and sends Events about changes of the condition Progressing.
-func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision) error {
-	if equality.Semantic.DeepEqual(policy.Status, decision.Status) {
-		return nil
-	}
-	before := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	policy.Status = *decision.Status.DeepCopy()
-	if err := r.client.Status().Update(ctx, policy); err != nil {
-		return r.written("inplaceupdatepolicies", "write status of InPlaceUpdatePolicy", err)
-	}
-	r.writes.WithLabelValues("inplaceupdatepolicies").Inc()
-	if decision.NotPulled != "" {
-		r.Recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PrePullSkipped", "PrePull", "pods are updated although images were not pulled on all nodes before: %s", foreign.Shorten(decision.NotPulled, maxEvent))
-	}
-	after := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
-	if after == nil || before != nil && before.Reason == after.Reason && before.Status == after.Status {
-		return nil
-	}
-	kind := corev1.EventTypeNormal
-	if after.Status == metav1.ConditionFalse {
-		kind = corev1.EventTypeWarning
-	}
-	r.Recorder.Eventf(policy, nil, kind, after.Reason, "Update", "%s", after.Message)
-	r.Logger.Info("InPlaceUpdatePolicy", "policy", policy.Namespace+"/"+policy.Name, "reason", after.Reason, "message", after.Message)
-	return nil
-}
-
-func (r *reconciler) podAPI() *podapi.API {
-	return &podapi.API{Client: r.client, Live: r.Live, Written: r.written}
-}
-
-// written counts a write, and wraps its error with what was being done.
-func (r *reconciler) written(resource, doing string, err error) error {
-	r.writes.WithLabelValues(resource).Inc()
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
+	return r.wrote("inplaceupdatepolicies", "write finalizers of InPlaceUpdatePolicy", err)
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, now: time.Now().Truncate(time.Second)}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "log", Image: "log:1"}}}
+	template.Spec.Containers[0].Resources.Requests = cpu("10m")
 	named := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(w.now)}
 	}
@@ -66,7 +68,8 @@ func newWorld(t *testing.T) *world {
 		pod.Spec.NodeName = "node"
 		objects = append(objects, pod)
 	}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.InPlaceUpdatePolicy{}, &corev1.Pod{}).Build()
+	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.InPlaceUpdatePolicy{}, &corev1.Pod{}).
+		WithIndex(&v1alpha1.InPlaceUpdatePolicy{}, byTarget, targetOf).Build()
 	w.events = make(chan string, 1000)
 	clock := func() time.Time { return w.now }
 	w.r = newReconciler(w.Client, Config{
@@ -92,8 +95,15 @@ func (w *world) check(err error) {
 
 func (w *world) reconcile(name string) {
 	w.t.Helper()
-	_, err := conflict.Reconciler(w.r).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}})
+	w.reconciled(name)
+}
+
+// reconciled returns when to reconcile the policy again without an event; 0 if never.
+func (w *world) reconciled(name string) time.Duration {
+	w.t.Helper()
+	result, err := conflict.Reconciler(w.r).Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}})
 	w.check(err)
+	return result.RequeueAfter
 }
 
 // rounds lets kubelet and the controller act in turn.
@@ -141,6 +151,10 @@ func (w *world) edit(change func(*corev1.PodTemplateSpec)) {
 	change(&d.Spec.Template)
 	d.Labels[v1alpha1.LabelHeld], d.Spec.Paused = "true", true
 	w.check(w.Update(w.t.Context(), d))
+}
+
+func cpu(quantity string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(quantity)}
 }
 
 func (w *world) deployment() *appsv1.Deployment {
@@ -205,6 +219,24 @@ func TestOldestPolicyOfAWorkloadIsAccepted(t *testing.T) {
 	}
 	if got := w.condition("web", v1alpha1.ConditionAccepted); got != "True Accepted" {
 		t.Errorf("the older one: %s", got)
+	}
+}
+
+// An API server that has just started holds a workload by its label.
+func TestWorkloadOfAPolicyHasTheLabelByWhichItIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rounds(2)
+	if d := w.deployment(); d.Labels[v1alpha1.LabelHoldUID] != string(d.UID) {
+		t.Errorf("labels %v of the Deployment %s", d.Labels, d.UID)
+	}
+	w.check(w.Delete(t.Context(), w.policy("web")))
+	w.rounds(3)
+	if labels := w.deployment().Labels; labels[v1alpha1.LabelHoldUID] != "" {
+		t.Errorf("labels %v after the policy was deleted", labels)
+	}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &v1alpha1.InPlaceUpdatePolicy{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the policy is still there: %v", err)
 	}
 }
 

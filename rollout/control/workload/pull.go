@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,14 +18,14 @@ import (
 	"github.com/refit-project/refit/rollout/workload"
 )
 
-// pulls reads, from the cache, what is known about pulls before an update.
+// pulls reads, from the cache, what is known about pulls before an update, as long as the update waits for them.
 func (r *reconciler) pulls(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) (workload.Pulls, error) {
 	pulls := workload.Pulls{}
-	switch {
+	switch update := policy.Status.Update; {
 	case !r.PrePull:
 		pulls.Off = "refit-manager runs with --images=false"
 		return pulls, nil
-	case idle(policy, w):
+	case policy.Spec.PrePullPolicy == v1alpha1.PrePullNever, update != nil && update.PulledRevision == w.Revision, idle(policy, w):
 		return pulls, nil
 	}
 	var jobs v1beta1.ImagePullJobList
@@ -46,6 +47,12 @@ func (r *reconciler) pulls(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 	return pulls, nil
 }
 
+// idle reports whether all pods had the present template before.
+func idle(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) bool {
+	c := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == v1alpha1.ReasonCompleted && policy.Status.Update == nil && policy.Status.ObservedTargetGeneration == w.Generation && !w.Held
+}
+
 // errSecret means that a pull secret cannot be read.
 var errSecret = errors.New("pull secret cannot be read")
 
@@ -53,7 +60,7 @@ var errSecret = errors.New("pull secret cannot be read")
 func (r *reconciler) pull(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, job *v1beta1.ImagePullJob) error {
 	err := r.readable(ctx, job)
 	if err == nil {
-		err = r.written("imagepulljobs", "create ImagePullJob "+job.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, job)))
+		err = r.wrote("imagepulljobs", "create ImagePullJob "+job.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, job)))
 	}
 	if err == nil || !prepull.Refused(err) && !errors.Is(err, errSecret) {
 		return err

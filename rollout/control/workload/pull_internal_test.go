@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,15 +46,6 @@ func (w *world) jobs() []v1beta1.ImagePullJob {
 	return list.Items
 }
 
-func (w *world) updated() (n int) {
-	for _, pod := range w.pods() {
-		if pod.Spec.Containers[0].Image == "app:2" {
-			n++
-		}
-	}
-	return n
-}
-
 // sent reports whether an Event has these words.
 func (w *world) sent(words string) bool {
 	for len(w.events) > 0 {
@@ -82,6 +74,21 @@ func TestImagesArePulledByAJobOfThePolicy(t *testing.T) {
 	w.rounds(20)
 	if w.updated() != 2 || w.condition("web", v1alpha1.ConditionReady) != "True Completed" || w.sent("PrePullSkipped") {
 		t.Errorf("%d pods are updated, %s", w.updated(), w.condition("web", v1alpha1.ConditionReady))
+	}
+}
+
+func TestPodsAreNotListedWhileImagesArePulled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pulling()
+	_, lists := w.cached(new(bool))
+	w.edit(func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Image = "app:2" })
+	for range 10 {
+		w.event()
+		w.rounds(1)
+	}
+	if got := w.condition("web", v1alpha1.ConditionProgressing); got != "True PullingImages" || *lists > 2 {
+		t.Errorf("%s, the pods were listed %d times from the API server", got, *lists)
 	}
 }
 
@@ -145,6 +152,9 @@ func TestContainerIsRestartedByARequestOfThePolicy(t *testing.T) {
 	w.rounds(2)
 	w.edit(func(t *corev1.PodTemplateSpec) { t.Labels["track"] = "canary" })
 	w.rounds(6)
+	if got := testutil.ToFloat64(w.r.metrics.writes.WithLabelValues("containerrecreaterequests")); got != 1 {
+		t.Errorf("%g writes of requests", got)
+	}
 	var requests v1beta1.ContainerRecreateRequestList
 	w.check(w.List(t.Context(), &requests))
 	if len(requests.Items) != 1 {
@@ -169,7 +179,7 @@ func TestADeletedRequestWhoseStopContinuesCountsForTheBudget(t *testing.T) {
 	}}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
-	deleted.Events{EventHandler: w.r.inNamespace(), Requests: &w.r.deleted, Clock: w.r.Clock}.Delete(t.Context(), event.DeleteEvent{Object: request}, queue)
+	deleted.Events{EventHandler: on(w.r.onRequest), Requests: &w.r.deleted, Clock: w.r.Clock}.Delete(t.Context(), event.DeleteEvent{Object: request}, queue)
 	w.edit(func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Image = "app:2" })
 	for i := 0; i < 10 && w.updated() == 0; i++ {
 		w.rounds(1)

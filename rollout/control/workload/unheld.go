@@ -14,52 +14,63 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
-// messageUnheld is what the user of a policy has to do if nothing holds its workload.
+// messageUnheld is the message if nothing holds workloads.
 const messageUnheld = "nothing holds the workload when its template changes: set policies.hold=auto of the chart of Refit, or holdPolicy: ByOwner"
 
-// heldAge is how long an answer of unheld is used.
-const heldAge = time.Minute
+// heldInterval is the time between searches for the objects in heldBy.
+const heldInterval = time.Minute
 
-// heldBy are the objects by which the API server holds workloads, or calls the webhook.
-var heldBy = map[string]string{"MutatingAdmissionPolicyBinding": "refit-hold", "MutatingWebhookConfiguration": "refit-manager-workloads"}
+// The objects that make the API server hold workloads, or call the webhook that does.
+var (
+	holdPolicy  = heldBy{"MutatingAdmissionPolicyBinding", "refit-hold"} // beside it refit-hold-by-label
+	holdWebhook = heldBy{"MutatingWebhookConfiguration", "refit-manager-workloads"}
+)
 
-// holding remembers whether anything holds workloads.
+type heldBy struct{ kind, name string }
+
+// holding caches what holds workloads.
 type holding struct {
-	mu     sync.Mutex
-	looked time.Time
-	found  bool
+	mu              sync.Mutex
+	looked          time.Time
+	found, byPolicy bool
 }
 
-// unheld says why nothing would hold the workload of the policy; "" if something would, or if that is not known.
-func (r *reconciler) unheld(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) string {
+// holds returns why nothing would hold the workload of the policy, "" if something would, or if that is not known, and whether the
+// API server holds workloads by their label.
+func (r *reconciler) holds(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (unheld string, byLabel bool) {
 	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
-		return ""
+		return "", false
 	}
 	h := &r.holding
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := r.Clock(); now.Sub(h.looked) >= heldAge {
-		h.looked, h.found = now, r.looksHeld(ctx)
+	if now := r.Clock(); now.Sub(h.looked) >= heldInterval {
+		exists, known := r.exists(ctx, holdPolicy)
+		h.looked, h.byPolicy = now, exists
+		h.found = exists || !known
+		if !h.found {
+			exists, known = r.exists(ctx, holdWebhook)
+			h.found = exists || !known
+		}
 	}
 	if h.found {
-		return ""
+		return "", h.byPolicy
 	}
-	return messageUnheld
+	return messageUnheld, false
 }
 
-// looksHeld reports whether one of the objects exists. Before Kubernetes 1.36 there is no kind MutatingAdmissionPolicyBinding.
-func (r *reconciler) looksHeld(ctx context.Context) bool {
-	for kind, name := range heldBy {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		err := r.Live.Get(ctx, client.ObjectKey{Name: name}, object)
-		if err == nil {
-			return true
-		}
-		if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			r.Logger.Warn("look for what holds workloads", "kind", kind, "name", name, "err", err)
-			return true // not known
-		}
+// exists reports whether an object exists, and whether that is known. Before Kubernetes 1.36 there is no kind
+// MutatingAdmissionPolicyBinding.
+func (r *reconciler) exists(ctx context.Context, by heldBy) (exists, known bool) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(by.kind))
+	err := r.Live.Get(ctx, client.ObjectKey{Name: by.name}, object)
+	if err == nil {
+		return true, true
 	}
-	return false
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return false, true
+	}
+	r.Logger.Warn("cannot read the object that holds workloads", "kind", by.kind, "name", by.name, "err", err)
+	return false, false
 }

@@ -70,12 +70,5 @@ func (b *bench) run(ctx context.Context) error {
 
 func (b *bench) measure(ctx context.Context, followed cache.Cache) error {
 	b.followed = followed
-	following, end := context.WithCancel(ctx)
-	defer end()
-	kubelets := newKubelets(b.Cluster.API, followed)
-	if err := kubelets.start(following); err != nil {
-		return err
-	}
-	defer kubelets.stop()
-	return b.scenario(ctx)
+	return fakenodes.WithKubelets(ctx, b.Cluster.API, followed, b.scenario)
 }

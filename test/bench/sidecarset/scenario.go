@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/test/bench/fakenodes"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
@@ -65,7 +66,7 @@ func (b *bench) flip(ctx context.Context, pods int) error {
 	err := b.Step(ctx, name, 0, func(ctx context.Context) error {
 		for _, ready := range []bool{false, true} {
 			err := testcluster.Each(ctx, flips, func(ctx context.Context, i int) error {
-				return patchStatus(ctx, b.Cluster.API, types.NamespacedName{Namespace: b.Cluster.Name, Name: b.pod(i)}, nil, ready)
+				return fakenodes.PatchStatus(ctx, b.Cluster.API, types.NamespacedName{Namespace: b.Cluster.Name, Name: b.pod(i)}, nil, ready)
 			})
 			if err != nil {
 				return err

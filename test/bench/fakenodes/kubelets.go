@@ -1,4 +1,4 @@
-package main
+package fakenodes
 
 import (
 	"context"
@@ -23,19 +23,33 @@ const (
 	reporters   = 8 // statuses written at a time
 )
 
-// kubelets report what happens to containers whose image has changed, and correct the readiness of pods as kubelet does.
-type kubelets struct {
+// Kubelets report what happens to containers whose image has changed, and correct the readiness of pods as kubelet does.
+type Kubelets struct {
 	api      client.Client
 	followed cache.Cache
 	queue    workqueue.TypedDelayingInterface[types.NamespacedName]
 	group    sync.WaitGroup
 }
 
-func newKubelets(api client.Client, followed cache.Cache) *kubelets {
-	return &kubelets{api: api, followed: followed, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
+// WithKubelets runs a scenario, while Kubelets report about the pods that followed has.
+func WithKubelets(ctx context.Context, api client.Client, followed cache.Cache, run func(context.Context) error) error {
+	following, end := context.WithCancel(ctx)
+	defer end()
+	kubelets := NewKubelets(api, followed)
+	if err := kubelets.Start(following); err != nil {
+		return err
+	}
+	defer kubelets.Stop()
+	return run(ctx)
 }
 
-func (k *kubelets) start(ctx context.Context) error {
+// NewKubelets returns Kubelets of the pods that followed has.
+func NewKubelets(api client.Client, followed cache.Cache) *Kubelets {
+	return &Kubelets{api: api, followed: followed, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
+}
+
+// Start lets them report until Stop is called.
+func (k *Kubelets) Start(ctx context.Context) error {
 	informer, err := k.followed.GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
 		return err
@@ -56,7 +70,7 @@ func (k *kubelets) start(ctx context.Context) error {
 					return
 				}
 				if err := k.report(ctx, key); err != nil && ctx.Err() == nil {
-					fmt.Fprintln(os.Stderr, "bench-sidecarset: report of a kubelet:", err)
+					fmt.Fprintln(os.Stderr, "report of a kubelet:", err)
 					k.queue.AddAfter(key, restartTime)
 				}
 				k.queue.Done(key)
@@ -66,7 +80,8 @@ func (k *kubelets) start(ctx context.Context) error {
 	return nil
 }
 
-func (k *kubelets) stop() {
+// Stop ends them.
+func (k *Kubelets) Stop() {
 	k.queue.ShutDown()
 	k.group.Wait()
 }
@@ -101,13 +116,13 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 }
 
 // report says that the old container has ended and, later, that the new one runs. It makes a pod ready again whose node was late.
-func (k *kubelets) report(ctx context.Context, key types.NamespacedName) error {
+func (k *Kubelets) report(ctx context.Context, key types.NamespacedName) error {
 	var pod corev1.Pod
 	if err := k.followed.Get(ctx, key, &pod); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if overridden(&pod) {
-		return patchStatus(ctx, k.api, key, nil, true)
+		return PatchStatus(ctx, k.api, key, nil, true)
 	}
 	old := outdated(&pod)
 	if old == nil {
@@ -116,7 +131,7 @@ func (k *kubelets) report(ctx context.Context, key types.NamespacedName) error {
 	if isReady(&pod) {
 		ended := corev1.ContainerStatus{Name: old.Name, Image: old.Image, ImageID: old.ImageID, ContainerID: old.ContainerID, RestartCount: old.RestartCount}
 		ended.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-		if err := patchStatus(ctx, k.api, key, &ended, false); err != nil {
+		if err := PatchStatus(ctx, k.api, key, &ended, false); err != nil {
 			return err
 		}
 		k.queue.AddAfter(key, restartTime)
@@ -133,11 +148,11 @@ func (k *kubelets) report(ctx context.Context, key types.NamespacedName) error {
 		ContainerID: fmt.Sprintf("containerd://%s-%d", old.Name, old.RestartCount+1),
 	}
 	runs.State.Running = &corev1.ContainerStateRunning{}
-	return patchStatus(ctx, k.api, key, &runs, true)
+	return PatchStatus(ctx, k.api, key, &runs, true)
 }
 
-// patchStatus writes the readiness of a pod, and the status of one container if it is not nil.
-func patchStatus(ctx context.Context, api client.Client, key types.NamespacedName, container *corev1.ContainerStatus, ready bool) error {
+// PatchStatus writes the readiness of a pod, and the status of one container if it is not nil.
+func PatchStatus(ctx context.Context, api client.Client, key types.NamespacedName, container *corev1.ContainerStatus, ready bool) error {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue

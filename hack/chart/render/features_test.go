@@ -1,0 +1,107 @@
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// GitOps tools compare what is rendered with what is on the cluster: a Job that deletes itself differs for ever.
+func TestJobOfTheCertificatesStays(t *testing.T) {
+	t.Parallel()
+	found, err := rendered(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for key := range found {
+		if strings.HasPrefix(key, "Job/refit-certificates-") {
+			n++
+			if got := found.at(t, key+" {.spec.ttlSecondsAfterFinished}"); got != "" {
+				t.Errorf("%s: ttlSecondsAfterFinished %s", key, got)
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d Jobs, want 1", n)
+	}
+}
+
+// What a feature needs is granted with the feature only.
+func TestPermissionsFollowTheFeatures(t *testing.T) {
+	t.Parallel()
+	for feature, resources := range map[string][]string{
+		"images": {"imagepulljobs", "imagelistpulljobs", "nodeimages"}, "sidecarSets": {"sidecarsets"}, "podProbes": {"podprobemarkers", "nodepodprobes"},
+	} {
+		for _, on := range []bool{true, false} {
+			found, err := rendered(t, fmt.Sprintf("manager: {features: {%s: %t}}", feature, on))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var granted string
+			for key := range found {
+				if strings.HasPrefix(key, "ClusterRole/refit-manager") {
+					granted += found.at(t, key+" {.rules[*].resources}")
+				}
+			}
+			for _, resource := range resources {
+				if strings.Contains(granted, `"`+resource) != on {
+					t.Errorf("%s=%t: %s in the rules of refit-manager is %t", feature, on, resource, !on)
+				}
+			}
+		}
+	}
+}
+
+// expects renders the chart, and compares fields of its objects.
+func expects(t *testing.T, values string, want map[string]string) objects {
+	t.Helper()
+	found, err := rendered(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, want := range want {
+		if got := found.at(t, where); got != want {
+			t.Errorf("%s: %s\nwant %s", where, got, want)
+		}
+	}
+	return found
+}
+
+func TestValuesOfPlatforms(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		values string
+		want   map[string]string
+	}{
+		"a Job of certificates that is deleted": {
+			values: "webhook: {certificates: {self: {jobSuffix: false}}}",
+			want: map[string]string{
+				"Job/refit-certificates {.spec.ttlSecondsAfterFinished}":                     "60",
+				"Job/refit-certificates {.metadata.annotations.argocd\\.argoproj\\.io/hook}": "Sync",
+			},
+		},
+		"credential plugins": {
+			values: "daemon: {extraVolumes: [{name: plugins, hostPath: {path: /opt/plugins}}], extraVolumeMounts: [{name: plugins, mountPath: /plugins}], " +
+				"initContainers: [{name: copy, image: plugins}], serviceAccount: {annotations: {role: pull}}}",
+			want: map[string]string{
+				daemon + ".volumes[*].name}":                               "runtime plugins",
+				daemon + ".containers[0].volumeMounts[1].mountPath}":       "/plugins",
+				daemon + ".initContainers[0].name}":                        "copy",
+				"ServiceAccount/refit-daemon {.metadata.annotations.role}": "pull",
+			},
+		},
+		"where the manager runs, and as whom": {
+			values: "manager: {affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}], podSecurityContext: {runAsUser: null}, serviceAccount: {annotations: {a: b}}}",
+			want: map[string]string{
+				manager + ".topologySpreadConstraints[0].topologyKey}": "zone", manager + ".securityContext.runAsUser}": "", manager + ".securityContext.runAsNonRoot}": "true",
+				"ServiceAccount/refit-manager {.metadata.annotations.a}": "b",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expects(t, tc.values, tc.want)
+		})
+	}
+}
