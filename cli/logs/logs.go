@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ type Config struct {
 	Container string // empty for the only one
 	// Tail is how many lines of each instance are shown; negative for all.
 	Tail int64
+	// Since leaves out lines that are older; 0 for none. Timestamps begins each line with its time.
+	Since      time.Duration
+	Timestamps bool
 	// Follow continues with new lines of the container, and with its next instances, until the pod has ended.
 	Follow bool
 }
@@ -136,7 +140,10 @@ func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) er
 var errGone = errors.New("the log is gone")
 
 func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error {
-	options.Container = r.Container
+	options.Container, options.Timestamps = r.Container, r.Timestamps
+	if r.Since > 0 {
+		options.SinceSeconds = new(int64(math.Ceil(r.Since.Seconds())))
+	}
 	if r.Tail >= 0 {
 		options.TailLines = &r.Tail
 	}

@@ -136,3 +136,24 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestLinesAreLimitedByTheirAge(t *testing.T) {
+	t.Parallel()
+	var asked []*corev1.PodLogOptions
+	open := func(_ context.Context, _, _ string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+		asked = append(asked, options)
+		return io.NopCloser(strings.NewReader("hello")), nil
+	}
+	config := logs.Config{API: cluster(t, pod()), Open: open, Namespace: "shop", Container: "app", Tail: -1, Since: 1500 * time.Millisecond, Timestamps: true}
+	if err := logs.Run(t.Context(), config, io.Discard, "web"); err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range asked {
+		if options.SinceSeconds == nil || *options.SinceSeconds != 2 || !options.Timestamps || options.TailLines != nil {
+			t.Errorf("asked for %+v", options)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("%d logs, want the previous instance's and the present one's", len(asked))
+	}
+}

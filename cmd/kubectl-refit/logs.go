@@ -26,8 +26,14 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, pods),
 		Use:               "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: usage.OneObject(),
-		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow",
+		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow\n  kubectl refit logs web-0 -c app --since=10m --timestamps",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if config.Since < 0 {
+				return fmt.Errorf("%w: --since must not be negative", console.ErrUsage)
+			}
+			if config.Since > 0 && !cmd.Flags().Changed("tail") {
+				config.Tail = -1
+			}
 			name, err := podName(usage.Object(args))
 			if err != nil {
 				return err
@@ -49,6 +55,8 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&config.Container, "container", "c", "", "`container` whose log is shown (default: the only one)")
 	flags.Int64Var(&config.Tail, "tail", 20, "`lines` of each instance that are shown; -1 for all")
+	flags.DurationVar(&config.Since, "since", 0, "show only lines newer than this `duration`, as 5m; of each instance all of them, unless --tail is given")
+	flags.BoolVar(&config.Timestamps, "timestamps", false, "begin each line with its time")
 	flags.BoolVarP(&config.Follow, "follow", "f", false, "go on with what is written, and with the next instances")
 	completeContainers(cmd, connection, "container")
 	return cmd
