@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -42,7 +42,7 @@ build: ## Build the programs and kubectl-refit into dist/, with the flags of the
 	@cd hack/images && go run . --programs-only --version "$${TAG:-dev}"
 	@CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$${TAG:-dev}" -o dist/kubectl-refit ./cmd/kubectl-refit
 
-release: ## Build a release of this commit into dist/release (VERSION=v1.2.3, RELEASE_FLAGS="--key cosign.key"), and verify it
+release: ## Build a release of this commit into dist/release (VERSION=v1.2.3, RELEASE_FLAGS="--key cosign.key --push HOST/FOLDER"), and verify it
 	@cd hack/release && go run . --version '$(VERSION)' $(RELEASE_FLAGS) && go run . verify
 
 e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
@@ -54,6 +54,9 @@ hostile: ## Attacks by one tenant beside the operations of another, 200 of each 
 test-load: ## Ten pods restarted under load without a failed request, on a cluster that is up and without Refit
 	@hack/images.sh --tests
 	@REFIT_CHART=1 REFIT_CHART_LOAD=1 KUBECONFIG=$(CURDIR)/.cluster/kubeconfig go test -count=1 -v -timeout 15m -run UnderLoad ./test/chart
+
+test-release: ## Two releases in the registry of a cluster that is up and without Refit: verified, installed, upgraded, rolled back and removed by a user
+	@REFIT_RELEASE=1 KUBECONFIG=$(CURDIR)/.cluster/kubeconfig go test -count=1 -v -timeout 40m -run TestRelease ./test/chart
 
 fmt: ## Format the code
 	@$(TOOL) golangci-lint fmt ./...
@@ -69,6 +72,9 @@ cluster-up: ## Start a real Kubernetes in this checkout's .cluster (NODES=n)
 
 cluster-down: ## Stop it and leave nothing behind
 	@test/cluster/cluster.sh down
+
+site: ## Build the documents as a site into dist/site, with mkdocs (apt-get install mkdocs)
+	@mkdocs build --quiet --strict --site-dir dist/site
 
 timeline: ## Record a restart in place beside a deletion and draw docs/images/restart-timeline.svg
 	@hack/run.sh timeline

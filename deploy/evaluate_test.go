@@ -100,7 +100,7 @@ type policy struct {
 	conditions []admissionregistrationv1.MatchCondition
 	rules      []admissionregistrationv1.Validation
 	params     bool
-	// operations are those of the resource rules; nil means all.
+	// operations of the resource rules; nil means all.
 	operations []admissionregistrationv1.OperationType
 }
 

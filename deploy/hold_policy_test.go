@@ -186,6 +186,21 @@ func TestLabelHoldsOnlyTheWorkloadThatItNames(t *testing.T) {
 	}
 }
 
+// docs/workloads.md has how a workload without a policy is released by hand: the label has to be removed by a write before.
+func TestHeldWorkloadIsNotReleasedByTheWriteThatRemovesTheLabel(t *testing.T) {
+	t.Parallel()
+	const label = `,"` + holdLabel + `":"` + uid + `"`
+	before := `{"metadata":{"name":"web","uid":"` + uid + `","labels":{"refit.dev/held":"true"` + label + `}},"spec":{"paused":true,"template":{}}}`
+	w := write{kind: "Deployment", user: byAlice, before: before, after: `{"metadata":{"name":"web","uid":"` + uid + `"},"spec":{"template":{}}}`}
+	if stored, _ := w.holds(t, byLabel); !stored.(*appsv1.Deployment).Spec.Paused {
+		t.Error("released, although the workload had the label before the write")
+	}
+	w.before = strings.Replace(before, label, "", 1)
+	if stored, _ := w.holds(t, byLabel); stored.(*appsv1.Deployment).Spec.Paused {
+		t.Error("still held, although the workload had no label before the write")
+	}
+}
+
 // Every InPlaceUpdatePolicy of the namespace is evaluated for every update of a workload there. The API server ends an
 // evaluation at a cost of 2,500,000.
 func TestHoldingCostsLittle(t *testing.T) {

@@ -93,7 +93,7 @@ func TestSiteListsThePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed []string
-	for _, match := range regexp.MustCompile(`(?m): ([A-Za-z/-]+\.md)$`).FindAllStringSubmatch(string(site), -1) {
+	for _, match := range regexp.MustCompile(`(?m): ([A-Za-z0-9/-]+\.md)$`).FindAllStringSubmatch(string(site), -1) {
 		listed = append(listed, match[1])
 		if _, err := os.Stat(match[1]); err != nil {
 			t.Errorf("mkdocs.yml: %v", err)

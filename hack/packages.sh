@@ -1,9 +1,11 @@
 #!/bin/bash
-# packages.sh COMMAND=PACKAGE... installs the Debian packages whose command is missing.
+# packages.sh COMMAND=PACKAGES... installs the Debian packages, separated by spaces, whose command is missing.
 set -euo pipefail
 missing=()
 for pair in "$@"; do
-	command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+	command -v "${pair%%=*}" >/dev/null && continue
+	read -ra packages <<<"${pair#*=}"
+	missing+=("${packages[@]}")
 done
 if [ ${#missing[@]} -eq 0 ]; then
 	exit 0

@@ -131,7 +131,7 @@ func merged(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// rebuild builds the revision anew. Files that were changed on disk are restored to the accepted content.
+// rebuild builds the revision again. It restores the accepted content of files that were changed on disk.
 func (u *Updater) rebuild(ctx context.Context, r Revision) (Result, error) {
 	g, err := u.store.Stage(u.config.Limits)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Start returns the first step of an update. An earlier update of the pod is completed first as far as it has begun.
-// What it has not begun is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order
-// apply until it has ended. The pod's annotations and quantities must be readable.
+// Start returns the first step of an update. If an earlier update of the pod is in progress, the changes that it has
+// begun are completed first. Its other changes are dropped, unless they are part of this update, see [record.Wanted].
+// Its drain and its order apply until it has ended. The pod's annotations and quantities must be readable.
 //
 // Usually the step writes the record, together with as much of the update as can be written at once. Every write to the
 // pod's metadata makes kubelet sync the pod, and each sync waits up to a second until kubelet has listed the containers
@@ -32,14 +32,14 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
 		before = &record.Record{}
 	}
-	v := &view{pod: pod, record: before, facts: known, now: now}
+	v := &view{pod: pod, record: before, reported: known, now: now}
 	next, unfinished := v.unfinished(), v.awaitBegun() != nil
 	next.Begin(update, now)
 	next.Keep(before, unfinished)
@@ -120,11 +120,11 @@ func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
 
 // Settled reports whether these containers run with the pod's present spec and metadata, and are ready. With resources
 // it also requires that kubelet has applied the pod's resources.
-func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time, containers []string, resources bool) bool {
+func Settled(pod *corev1.Pod, recorded *record.Record, known reported.Containers, now time.Time, containers []string, resources bool) bool {
 	if foreign.Pod(pod) != nil {
 		return false
 	}
-	v := &view{pod: pod, record: recorded, facts: known, now: now}
+	v := &view{pod: pod, record: recorded, reported: known, now: now}
 	if recorded == nil {
 		v.record = &record.Record{}
 	}

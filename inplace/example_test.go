@@ -25,7 +25,7 @@ func ExampleNext() {
 		}
 	}
 	for err == nil {
-		decision, err := w.next(w.pod.DeepCopy()) // record.Read, facts.Read, Next, Apply
+		decision, err := w.next(w.pod.DeepCopy()) // record.Read, reported.Read, Next, Apply
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -12,10 +12,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/test/kit/watchdog"
 )
@@ -122,10 +122,10 @@ func TestReportOfTheDaemonThatCannotBeReadEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(podOf(plantest.Template(), true), false)
 	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = "{"
-	if err := begin(w, 1, plan.Options{}); !errors.Is(err, facts.ErrMalformed) {
+	if err := begin(w, 1, plan.Options{}); !errors.Is(err, reported.ErrMalformed) {
 		t.Errorf("started: %v", err)
 	}
-	if _, err := inplace.Withdraw(w.pod, plan.Changes{}, w.now); !errors.Is(err, facts.ErrMalformed) {
+	if _, err := inplace.Withdraw(w.pod, plan.Changes{}, w.now); !errors.Is(err, reported.ErrMalformed) {
 		t.Errorf("withdrawn: %v", err)
 	}
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = "{"
@@ -162,14 +162,14 @@ func FuzzAnnotations(f *testing.F) {
 func decide(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	kept, err := record.Read(pod)
-	known, factsErr := facts.Read(pod)
-	if err := errors.Join(err, factsErr); err != nil && !errors.Is(err, record.ErrMalformed) && !errors.Is(err, facts.ErrMalformed) {
+	known, reportErr := reported.Read(pod)
+	if err := errors.Join(err, reportErr); err != nil && !errors.Is(err, record.ErrMalformed) && !errors.Is(err, reported.ErrMalformed) {
 		t.Errorf("%v: want ErrMalformed", err)
 	}
 	for _, recorded := range record.All(pod) {
 		inplace.Next(pod, recorded, known, time.Unix(1e9, 0))
 	}
-	if err != nil || factsErr != nil {
+	if err != nil || reportErr != nil {
 		return
 	}
 	inplace.Next(pod, kept, known, time.Unix(1e9, 0))

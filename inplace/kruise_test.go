@@ -13,10 +13,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // controller is a workload controller of OpenKruise, as far as it reads and writes the pod of the world. It knows nothing of
@@ -54,15 +54,15 @@ func (k controller) refresh() {
 
 // completed is the documented predicate, in its order: environment, kubelet's hash, then image IDs.
 func (k controller) completed(state *v1beta1.InPlaceUpdateState) bool {
-	known := must(facts.Read(k.pod))
+	known := must(reported.Read(k.pod))
 	sameHash := true
 	for i := range k.pod.Spec.Containers {
 		spec := &k.pod.Spec.Containers[i]
 		hashes, ok := known.Of(k.status(spec.Name))
-		if state.UpdateEnvFromMetadata && (!ok || hashes.ExtractedEnvFromMetadataHash != facts.ExpectedEnvHash(spec, k.pod)) {
+		if state.UpdateEnvFromMetadata && (!ok || hashes.ExtractedEnvFromMetadataHash != reported.ExpectedEnvHash(spec, k.pod)) {
 			return false
 		}
-		sameHash = sameHash && ok && facts.SameHash(hashes, spec)
+		sameHash = sameHash && ok && reported.SameHash(hashes, spec)
 	}
 	if sameHash {
 		return true

@@ -10,10 +10,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 func TestLabelsAndAnnotationsReachThePod(t *testing.T) {
@@ -79,16 +79,16 @@ func TestContainerIsRestartedForItsEnvironmentUnlessItRunsWithIt(t *testing.T) {
 		}
 	}
 	forgotten := func(_ *corev1.Pod, r *record.Record) { r.State.Refit.Instances = nil }
-	fact := func(id string, of uint64) facts.Facts {
-		return facts.Facts{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{ExtractedEnvFromMetadataHash: of}}}
+	fact := func(id string, of uint64) reported.Containers {
+		return reported.Containers{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{ExtractedEnvFromMetadataHash: of}}}
 	}
 	app := corev1.Container{Name: "app", Image: "app:2", Env: []corev1.EnvVar{plantest.MetadataEnv("TIER", "metadata.labels['tier']")}}
 	labels := map[string]string{"tier": "db"}
-	hash := facts.ExpectedEnvHash(&app, &metav1.ObjectMeta{Labels: labels})
+	hash := reported.ExpectedEnvHash(&app, &metav1.ObjectMeta{Labels: labels})
 	const done, wait, step = inplace.KindDone, inplace.KindWait, inplace.KindStep
 	for name, tt := range map[string]struct {
 		change  change
-		known   facts.Facts
+		known   reported.Containers
 		want    inplace.Kind
 		message string
 	}{
@@ -137,18 +137,18 @@ func TestContainerIsRestartedForItsEnvironmentUnlessItRunsWithIt(t *testing.T) {
 // A container that both restart is down twice; one that neither does keeps its old environment.
 func TestContainerOfADrainedPodIsRestartedByTheDaemonOrByRequest(t *testing.T) {
 	t.Parallel()
-	fact := func(id string, of uint64) facts.Facts {
-		return facts.Facts{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{ExtractedEnvFromMetadataHash: of}}}
+	fact := func(id string, of uint64) reported.Containers {
+		return reported.Containers{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{ExtractedEnvFromMetadataHash: of}}}
 	}
 	for name, tt := range map[string]struct {
-		known      facts.Facts
+		known      reported.Containers
 		sidecarSet string
 		daemon     bool
 	}{
 		"the daemon knows the environment":                {fact("c://2", 1), "", true},
 		"the daemon is late":                              {fact("c://1", 1), "", true},
 		"the daemon knows the environment of none":        {fact("c://2", 0), "", false},
-		"the daemon knows another container":              {facts.Facts{"log": {Name: "log", ContainerID: "c://l"}}, "", false},
+		"the daemon knows another container":              {reported.Containers{"log": {Name: "log", ContainerID: "c://l"}}, "", false},
 		"there is no daemon":                              {nil, "", false},
 		"of a SidecarSet, which leaves the gate as it is": {fact("c://2", 1), "log", false},
 	} {

@@ -19,9 +19,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -37,7 +37,7 @@ type world struct {
 	pod       *corev1.Pod // as stored
 	seen      *corev1.Pod // as kubelet acts on it
 	instances map[string]*made
-	facts     bool // a daemon reports facts
+	reports   bool // a daemon reports container state
 	pulls     map[string]bool
 	now       time.Time
 	counter   int
@@ -46,8 +46,8 @@ type world struct {
 	written   time.Time // when labels or annotations that containers may refer to were last changed
 }
 
-func newWorld(pod *corev1.Pod, facts bool) *world {
-	w := &world{pod: pod.DeepCopy(), instances: map[string]*made{}, facts: facts, pulls: map[string]bool{}, stopped: map[string]int{}, now: time.Unix(1e9, 0)}
+func newWorld(pod *corev1.Pod, reports bool) *world {
+	w := &world{pod: pod.DeepCopy(), instances: map[string]*made{}, reports: reports, pulls: map[string]bool{}, stopped: map[string]int{}, now: time.Unix(1e9, 0)}
 	w.pod.ResourceVersion, w.pod.Generation, w.pod.UID = "1", 1, "uid"
 	w.seen = w.pod.DeepCopy()
 	for _, container := range w.running() {
@@ -73,7 +73,7 @@ func (w *world) start(container *corev1.Container) {
 	w.counter++
 	w.instances[container.Name] = &made{
 		id: fmt.Sprintf("containerd://%d", w.counter), image: container.Image, running: true,
-		environment: facts.ExpectedEnvHash(container, w.seen),
+		environment: reported.ExpectedEnvHash(container, w.seen),
 	}
 }
 
@@ -153,7 +153,7 @@ func (w *world) report() {
 
 // publish writes the daemon's report.
 func (w *world) publish() {
-	if !w.facts {
+	if !w.reports {
 		return
 	}
 	var set v1beta1.RuntimeContainerMetaSet
@@ -174,11 +174,11 @@ func (w *world) publish() {
 // enforce is the daemon's restart of a container whose environment is out of date.
 func (w *world) enforce() {
 	c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady)
-	if !w.facts || c == nil || c.Status != corev1.ConditionFalse {
+	if !w.reports || c == nil || c.Status != corev1.ConditionFalse {
 		return
 	}
 	for _, container := range w.pod.Spec.Containers {
-		if i := w.instances[container.Name]; i.running && i.environment != facts.ExpectedEnvHash(&container, w.pod) {
+		if i := w.instances[container.Name]; i.running && i.environment != reported.ExpectedEnvHash(&container, w.pod) {
 			w.stop(container.Name)
 			return
 		}
@@ -224,7 +224,7 @@ func (w *world) PatchPod(_ context.Context, _ *corev1.Pod, _ string, patch []byt
 
 func (w *world) Restart(_ context.Context, _ *corev1.Pod, instance inplace.Instance) error {
 	// A sync of kubelet that began before the metadata was written may last for a second and starts containers with the old one.
-	if !w.facts && w.now.Sub(w.written) >= time.Second {
+	if !w.reports && w.now.Sub(w.written) >= time.Second {
 		w.see()
 	}
 	if i := w.instances[instance.Container]; i.running && i.id == instance.ContainerID {
@@ -239,11 +239,11 @@ func (w *world) next(pod *corev1.Pod) (inplace.Decision, error) {
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	decision := inplace.Next(pod, kept, known, w.now)
+	decision := next(pod, kept, known, w.now)
 	if decision.Kind != inplace.KindStep {
 		return decision, nil
 	}

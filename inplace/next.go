@@ -10,10 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 )
@@ -75,7 +75,7 @@ func blocked(container, reason, format string, args ...any) *Decision {
 // Repeated calls always come to an end: each step removes something from what remains to be written, and no step is
 // repeated after the pod shows its result. A stuck container only delays what has to come after it, see
 // [record.Record.After].
-func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
+func Next(pod *corev1.Pod, kept *record.Record, known reported.Containers, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
 		d.Final = true
@@ -86,7 +86,7 @@ func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time
 		d.Final = true
 		return *d
 	}
-	v := &view{pod: pod, record: kept, facts: known, now: now}
+	v := &view{pod: pod, record: kept, reported: known, now: now}
 	if kept == nil {
 		v.record = &record.Record{}
 	}
@@ -124,10 +124,10 @@ func (v *view) mayBeReady(stuck *Decision) bool {
 
 // view is the state of a pod and its update at one moment.
 type view struct {
-	pod    *corev1.Pod
-	record *record.Record
-	facts  facts.Facts
-	now    time.Time
+	pod      *corev1.Pod
+	record   *record.Record
+	reported reported.Containers
+	now      time.Time
 }
 
 // writable returns the first stage that can be written, without containers that have to wait until others are ready. If
@@ -220,7 +220,7 @@ func (v *view) awaitReady(name string) *Decision {
 }
 
 // grace continues an update that OpenKruise has begun: the pod is drained, and the whole update remains to be written.
-// It converts it to a record of ours of which nothing has been begun.
+// It converts it to a record of ours in which no change has begun.
 func (v *view) grace() Decision {
 	until := v.record.State.UpdateTimestamp.Add(time.Duration(v.record.Grace.GraceSeconds) * time.Second)
 	if v.now.Before(until) {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 func podOf(template *corev1.PodTemplateSpec, gate bool) *corev1.Pod {
@@ -77,7 +77,7 @@ func (w *world) truth() error {
 		if instance.image != container.Image {
 			return fmt.Errorf("container %s runs %s, not %s", container.Name, instance.image, container.Image)
 		}
-		if instance.environment != facts.ExpectedEnvHash(&container, w.pod) {
+		if instance.environment != reported.ExpectedEnvHash(&container, w.pod) {
 			return fmt.Errorf("container %s has an old environment", container.Name)
 		}
 	}
@@ -102,9 +102,9 @@ func (w *world) wanted(bits int) error {
 
 // interleave lets kubelet, the daemon, crashes and the updater act in a random order, with pods read late, and images that
 // cannot be pulled for a while. Then all goes well, and the update has to end.
-func interleave(seed uint64, bits int, gate, facts bool, crashes int) error {
+func interleave(seed uint64, bits int, gate, reports bool, crashes int) error {
 	random := rand.New(rand.NewPCG(seed, 1))
-	w := newWorld(podOf(plantest.Template(), gate), facts)
+	w := newWorld(podOf(plantest.Template(), gate), reports)
 	for _, image := range []string{"app:1", "log:1", "mesh:1"} {
 		w.pulls[image] = true
 	}
@@ -177,13 +177,13 @@ func TestNextEndsAndIsNeverDoneEarly(t *testing.T) {
 	}
 	for bits := 1; bits < 1<<len(changes); bits += step {
 		for seed := range uint64(4) {
-			gate, facts := seed%2 == 0, seed < 2
+			gate, reports := seed%2 == 0, seed < 2
 			crashes := 3
-			if !facts {
-				crashes = 0 // a crash cannot be told from kubelet's restart without facts, for environments
+			if !reports {
+				crashes = 0 // a crash cannot be told from kubelet's restart without reports, for environments
 			}
-			if err := interleave(seed, bits, gate, facts, crashes); err != nil {
-				t.Fatalf("changes %b, seed %d, gate %v, facts %v: %v", bits, seed, gate, facts, err)
+			if err := interleave(seed, bits, gate, reports, crashes); err != nil {
+				t.Fatalf("changes %b, seed %d, gate %v, reports %v: %v", bits, seed, gate, reports, err)
 			}
 		}
 	}
@@ -192,16 +192,16 @@ func TestNextEndsAndIsNeverDoneEarly(t *testing.T) {
 func FuzzNext(f *testing.F) {
 	f.Add(uint64(1), uint8(127), true, true)
 	f.Add(uint64(2), uint8(3), false, false)
-	f.Fuzz(func(t *testing.T, seed uint64, bits uint8, gate, facts bool) {
+	f.Fuzz(func(t *testing.T, seed uint64, bits uint8, gate, reports bool) {
 		mask := int(bits) & (1<<len(changes) - 1)
 		if mask == 0 {
 			return
 		}
 		crashes := 0
-		if facts {
+		if reports {
 			crashes = 5
 		}
-		if err := interleave(seed, mask, gate, facts, crashes); err != nil {
+		if err := interleave(seed, mask, gate, reports, crashes); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -82,15 +82,15 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 		w.see()
 		decision, err := w.next(w.pod.DeepCopy())
 		if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); err != nil || decision.Kind != inplace.KindWait || c != nil && c.Status == corev1.ConditionFalse {
-			t.Fatalf("facts %v: %+v, %v, %+v: want a wait with the pod in its Services", known, decision, err, c)
+			t.Fatalf("reported %v: %+v, %v, %+v: want a wait with the pod in its Services", known, decision, err, c)
 		}
 		// A daemon stops no container within 1.5 s after it has seen that the metadata has changed.
 		if wait := decision.Again.Sub(w.now); wait < 1550*time.Millisecond || wait > 1700*time.Millisecond {
-			t.Errorf("facts %v: drained after %s, want 1.6 s", known, wait)
+			t.Errorf("reported %v: drained after %s, want 1.6 s", known, wait)
 		}
 		w.now = decision.Again
 		if decision, err = w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepDrain {
-			t.Fatalf("facts %v: %+v, %v: want the drain", known, decision, err)
+			t.Fatalf("reported %v: %+v, %v: want the drain", known, decision, err)
 		}
 		w.finish(t)
 	}

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -58,7 +58,7 @@ func (v *view) awaitContainer(container *corev1.Container) *Decision {
 		return nil
 	}
 	_, imageChanged := state.LastContainerStatuses[container.Name]
-	envChanged := state.UpdateEnvFromMetadata && len(facts.MetadataEnvs(container)) > 0 && v.envBegun(container.Name)
+	envChanged := state.UpdateEnvFromMetadata && len(reported.MetadataEnvs(container)) > 0 && v.envBegun(container.Name)
 	if !imageChanged && !envChanged {
 		return nil
 	}
@@ -107,9 +107,9 @@ func (v *view) observed() bool {
 // of the old image crashes and starts again before kubelet has seen the new spec, and both images are the same; then
 // the image is not out of date in any way.
 func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerStatus) bool {
-	hashes, known := v.facts.Of(status)
+	hashes, known := v.reported.Of(status)
 	if known && hashes.PlainHash != 0 {
-		return facts.SameHash(hashes, container)
+		return reported.SameHash(hashes, container)
 	}
 	was := v.record.Extension().Instances[container.Name]
 	if was.ContainerID != "" && was.ContainerID == status.ContainerID {
@@ -120,9 +120,9 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	}
 	at := v.unlessSameDigest(container, status)
 	switch another := status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID; {
-	case another && !v.reported():
+	case another && !v.daemonReports():
 		return !superseded(&was, container, status) || !at.IsZero() && !v.now.Before(at)
-	case v.reported():
+	case v.daemonReports():
 		return another && (sameImageName(status.Image, container.Image) || sameImageDigest(status.ImageID, container.Image))
 	}
 	return sameImageName(status.Image, container.Image) || !at.IsZero() && !v.now.Before(at)
@@ -135,9 +135,9 @@ func superseded(was *v1beta1.InPlaceUpdateInstance, container *corev1.Container,
 	})
 }
 
-// reported reports whether a daemon of the pod's node reports container state. It may not have reported a container
+// daemonReports reports whether a daemon of the pod's node reports container state. It may not have reported a container
 // yet, for example one that has crashed.
-func (v *view) reported() bool { return len(v.facts) > 0 }
+func (v *view) daemonReports() bool { return len(v.reported) > 0 }
 
 // settleMargin is how much longer than its grace period kubelet may take to stop a container.
 const settleMargin = 10 * time.Second
@@ -149,7 +149,7 @@ const settleMargin = 10 * time.Second
 // the recorded instance.
 func (v *view) unlessSameDigest(container *corev1.Container, status *corev1.ContainerStatus) time.Time {
 	was, recorded := v.record.Extension().Instances[container.Name]
-	if v.reported() || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
+	if v.daemonReports() || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
 		return time.Time{}
 	}
 	grace := kubelet.GracePeriod(v.pod.Spec.TerminationGracePeriodSeconds)
@@ -181,12 +181,12 @@ func sameImageDigest(id, image string) bool {
 // report awaitContainer state, any other instance counts, also one that crashed and started again before kubelet had
 // received the new metadata.
 func (v *view) awaitEnvironment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
-	hashes, known := v.facts.Of(status)
+	hashes, known := v.reported.Of(status)
 	was, recorded := v.record.Extension().Instances[container.Name]
 	replaced := recorded && was.ContainerID != status.ContainerID
 	known = known && hashes.ExtractedEnvFromMetadataHash != 0
 	switch {
-	case known && hashes.ExtractedEnvFromMetadataHash == facts.ExpectedEnvHash(container, v.pod):
+	case known && hashes.ExtractedEnvFromMetadataHash == reported.ExpectedEnvHash(container, v.pod):
 		return nil
 	case known:
 	case replaced:
@@ -202,7 +202,7 @@ func (v *view) awaitEnvironment(container *corev1.Container, status *corev1.Cont
 	if d := v.awaitDrain(); d != nil {
 		return d
 	}
-	if meta, reported := v.facts[container.Name]; v.enforced() && (known || reported && meta.ContainerID != status.ContainerID) {
+	if meta, listed := v.reported[container.Name]; v.enforced() && (known || listed && meta.ContainerID != status.ContainerID) {
 		// A request in addition could arrive after the daemon has restarted the container, and restart it a second time.
 		return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
 	}

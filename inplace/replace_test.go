@@ -11,10 +11,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // A change that is taken back before kubelet acts leaves the instance that runs, which is no reason to wait for another.
@@ -111,7 +111,7 @@ func TestPodWithoutUpdateIsPutIntoItsServices(t *testing.T) {
 }
 
 // The daemon's report and the pod may be hours apart; a report about another instance decides nothing.
-func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
+func TestSameImageUnderAnotherNameNeedsTheReportOfTheNode(t *testing.T) {
 	t.Parallel()
 	pod := newWorld(podOf(plantest.Template(), false), true).pod
 	pod.Spec.Containers[0].Image = "app:retagged"
@@ -121,12 +121,12 @@ func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 		UpdateImages: true, UpdateTimestamp: metav1.Unix(1e9, 0),
 		LastContainerStatuses: map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: pod.Status.ContainerStatuses[0].ImageID}},
 	}}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if decision := inplace.Next(pod, kept, known, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
-		t.Errorf("with facts of the instance before: %+v", decision)
+		t.Errorf("with the report of the instance before: %+v", decision)
 	}
 	if decision := inplace.Next(pod, kept, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindDone {
 		t.Errorf("without a daemon: %+v", decision)
@@ -154,7 +154,7 @@ func TestContainerOfAnImageBetweenIsNotTheOneOfTheUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := newWorld(podOf(plantest.Template(), false), true).pod
-			known, err := facts.Read(pod) // of the instance before
+			known, err := reported.Read(pod) // of the instance before
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,9 +169,9 @@ func TestContainerOfAnImageBetweenIsNotTheOneOfTheUpdate(t *testing.T) {
 				t.Errorf("%+v, want %s", decision, tt.want)
 			}
 			// The daemon reports no instance that does not run: of one that has crashed it has reported nothing.
-			others := facts.Facts{"another": known[status.Name]}
+			others := reported.Containers{"another": known[status.Name]}
 			if decision := inplace.Next(pod, kept, others, time.Unix(1e9, 0)); decision.Kind != tt.want {
-				t.Errorf("with facts of another container: %+v, want %s", decision, tt.want)
+				t.Errorf("with the report of another container: %+v, want %s", decision, tt.want)
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 }
 
 // Without a daemon nothing names the image: another instance counts when one of the old image would have been stopped.
-func TestSameDigestWithoutFactsIsDoneAfterTheGracePeriods(t *testing.T) {
+func TestSameDigestWithoutAReportIsDoneAfterTheGracePeriods(t *testing.T) {
 	t.Parallel()
 	pod := newWorld(podOf(plantest.Template(), false), false).pod
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
@@ -288,7 +288,7 @@ func TestSameDigestWithoutFactsIsDoneAfterTheGracePeriods(t *testing.T) {
 	if decision := inplace.Next(pod, kept, nil, decision.Again); decision.Kind != inplace.KindDone {
 		t.Errorf("later: %+v", decision)
 	}
-	stale := facts.Facts{"app": {Name: "app", ContainerID: "containerd://1"}}
+	stale := reported.Containers{"app": {Name: "app", ContainerID: "containerd://1"}}
 	if decision := inplace.Next(pod, kept, stale, long); decision.Kind != inplace.KindWait {
 		t.Errorf("while the daemon's report is late: %+v", decision)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -56,13 +56,13 @@ func TestAnUpdateIsDoneOnlyWhenItsContainersRunWithTheirImageAndAreReady(t *test
 		}
 		return n
 	}
-	fact := func(id string, hash uint64) facts.Facts {
-		return facts.Facts{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{PlainHash: hash}}}
+	fact := func(id string, hash uint64) reported.Containers {
+		return reported.Containers{"app": {Name: "app", ContainerID: id, Hashes: v1beta1.RuntimeContainerHashes{PlainHash: hash}}}
 	}
 	const done, wait, blocked = inplace.KindDone, inplace.KindWait, inplace.KindBlocked
 	for name, tt := range map[string]struct {
 		change func(*corev1.Pod, *record.Record)
-		known  facts.Facts
+		known  reported.Containers
 		want   inplace.Kind
 	}{
 		"it runs":                    {nil, nil, done},

@@ -6,24 +6,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // BeginSidecars returns the first step of an update of a SidecarSet's containers. before is its present record, or nil
 // if there is none. The readiness gates of the pod are not used. An update that only changes images begins with the
 // write that sets them; others begin with a record, see [Start].
-func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *record.Record, update *plan.Update, known facts.Facts, now time.Time) *Step {
+func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *record.Record, update *plan.Update, known reported.Containers, now time.Time) *Step {
 	if before == nil {
 		before = &record.Record{SidecarSet: sidecarSet}
 	}
-	v := &view{pod: pod, record: before, facts: known, now: now}
+	v := &view{pod: pod, record: before, reported: known, now: now}
 	next := v.unfinished()
 	next.Begin(update, now)
 	next.Keep(before, false)
 	if len(update.Stages) == 1 && update.Stages[0].Kind == plan.StageImage {
-		return (&view{pod: pod, record: next, facts: known, now: now}).write(&update.Stages[0])
+		return (&view{pod: pod, record: next, reported: known, now: now}).write(&update.Stages[0])
 	}
 	return v.save(next, "begin the update")
 }

@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 )
 
@@ -26,7 +26,7 @@ func Drop(pod *corev1.Pod, refused *Step, now time.Time) (*Step, error) {
 	return v.save(recorded.Without(changes), "drop what the API server refuses"), nil
 }
 
-// Withdraw returns a step that removes the parts of an update that have been recorded and not begun. If no other update
+// Withdraw returns a step that removes the changes that are recorded and have not begun. If no other update
 // is in progress, it makes the pod ready again. It returns nil if there is nothing to remove.
 func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error) {
 	if err := foreign.Pod(pod); err != nil {
@@ -36,7 +36,7 @@ func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error)
 	if err != nil {
 		return nil, err
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error)
 		return nil, nil
 	}
 	next := recorded.Without(asked)
-	v := &view{pod: pod, record: next, facts: known, now: now}
+	v := &view{pod: pod, record: next, reported: known, now: now}
 	left := next.Remaining(pod)
 	var changed *record.Record // nil if there is nothing to remove
 	if !equality.Semantic.DeepEqual(next.State, recorded.Without(plan.Changes{}).State) {

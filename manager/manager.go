@@ -192,7 +192,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	if cfg.SidecarSets || cfg.SidecarSetRollout {
 		added = append(added, sidecarsetwebhook.ByObject(sidecarsetwebhook.Config{Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace()}))
 	}
-	cached := cache.Options(added...)
+	cached := cache.Options(cachedPods(cfg), added...)
 	cached.NewInformer = guardcontrol.NewInformer(guarded)
 	mgr, err = ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                        types,

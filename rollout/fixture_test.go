@@ -2,8 +2,10 @@ package rollout_test
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +15,10 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout"
+	podbudget "github.com/refit-project/refit/rollout/budget"
 )
 
 var start = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -69,9 +73,29 @@ func setReady(pod *corev1.Pod, ready bool, at time.Time) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(at)}}
 }
 
+// next decides, and checks that the decision is the same with pods as a cache has them.
+func (f *fixture) next() rollout.Decision {
+	decision := rollout.Next(f.rollout, f.observed, f.now)
+	cached := f.observed
+	cached.Pods, cached.Others = trimmed(f.observed.Pods), trimmed(f.observed.Others)
+	if got := rollout.Next(f.rollout, cached, f.now); !reflect.DeepEqual(decision, got) {
+		panic("the decision with cached pods (-pods +cached):\n" + cmp.Diff(decision, got))
+	}
+	return decision
+}
+
+func trimmed(pods []*corev1.Pod) []*corev1.Pod {
+	trimmer := trim.NewPods(trim.Part{Keep: podbudget.Keep, Bound: podbudget.Bound})
+	kept := make([]*corev1.Pod, len(pods))
+	for i, pod := range pods {
+		kept[i] = trimmer.Of(pod)
+	}
+	return kept
+}
+
 // look decides, and carries that out: requests are admitted, and the status is stored.
 func (f *fixture) look() []string {
-	f.last = rollout.Next(f.rollout, f.observed, f.now)
+	f.last = f.next()
 	f.rollout.Status = f.last.Status
 	var started []string
 	for _, request := range f.last.Start {

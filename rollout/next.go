@@ -179,7 +179,7 @@ func (v *view) observe(observed Observation) {
 		if failure, ok := refused[item.Name]; ok && p.request == nil {
 			p.stage, p.failure = failed, failure
 		}
-		v.judge(p)
+		v.setStage(p)
 		if observed.Begun != nil && observed.Begun(item.UID) {
 			p.budget.UnderWay, p.budget.Available = true, false
 		}
@@ -207,8 +207,8 @@ func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
 	return nil
 }
 
-// judge determines the progress of the restart of a pod, and the state of the pod for budgets.
-func (v *view) judge(p *pod) {
+// setStage determines the progress of the restart of a pod, and the state of the pod for budgets.
+func (v *view) setStage(p *pod) {
 	var again recheck.At
 	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], v.minReady, v.now)
 	v.again(again.Time)
@@ -221,13 +221,13 @@ func (v *view) judge(p *pod) {
 	case !crr.Completed(p.request):
 		p.stage = restarting
 	default:
-		v.judgeEnded(p)
+		v.setEndedStage(p)
 	}
 }
 
-// judgeEnded does the same for a pod with a completed request. The restart counts as in progress until the pod is
+// setEndedStage does the same for a pod with a completed request. The restart counts as in progress until the pod is
 // available again.
-func (v *view) judgeEnded(p *pod) {
+func (v *view) setEndedStage(p *pod) {
 	shown := showsRestart(p.Pod, p.request)
 	p.stage = restarted
 	if outcome := crr.OutcomeOf(p.request); outcome.Reason != "" {

@@ -77,6 +77,7 @@ type ContainerRecreateRequestSpec struct {
 // No validation rule of the CRD can refuse the read-only fields on create, because rules are evaluated after the mutating
 // webhook has filled them in. The webhook refuses them in the object that the user sent.
 type ContainerRecreateRequestContainer struct {
+	// Name of a container of the pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -112,6 +113,7 @@ type ContainerRecreateRequestContainerContext struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	ContainerID string `json:"containerID"`
+	// RestartCount is the restart count of the container when the request was admitted.
 	// +required
 	RestartCount int32 `json:"restartCount"`
 }
@@ -200,6 +202,7 @@ type ContainerRecreateRequestStatus struct {
 
 // ContainerRecreateRequestRecreateState is the progress of one container.
 type ContainerRecreateRequestRecreateState struct {
+	// Name of the container.
 	// +required
 	Name string `json:"name"`
 	// +required
@@ -222,12 +225,16 @@ type ContainerRecreateRequestRecreateState struct {
 
 // ContainerStatusSnapshot is one container's status as the manager read it after its restart.
 type ContainerStatusSnapshot struct {
+	// Name of the container.
 	// +required
 	Name string `json:"name"`
+	// Ready says whether the container was ready.
 	// +required
 	Ready bool `json:"ready"`
+	// RestartCount is the restart count of the container.
 	// +required
 	RestartCount int32 `json:"restartCount"`
+	// ContainerID is the ID of the container, as containerd://ID.
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 }

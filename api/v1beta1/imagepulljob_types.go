@@ -94,6 +94,7 @@ type ImagePullJobTemplate struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.names) && size(self.names) > 0) || !((has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0))",message="only one of names and labels can be given"
 type ImagePullJobNodeSelector struct {
+	// Names of nodes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5000

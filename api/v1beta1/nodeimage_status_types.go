@@ -32,6 +32,7 @@ type NodeImageStatus struct {
 
 // ImageStatus is the state of the pulls of one repository.
 type ImageStatus struct {
+	// Tags are the states of the pulls, by tag.
 	// +required
 	// +listType=atomic
 	Tags []ImageTagStatus `json:"tags"`
@@ -53,6 +54,7 @@ const (
 
 // ImageTagStatus is the state of one pull.
 type ImageTagStatus struct {
+	// Tag of the image, or its digest.
 	// +required
 	Tag string `json:"tag"`
 	// +required
@@ -79,6 +81,7 @@ type ImageTagStatus struct {
 	// until the manifest has been read. Not part of OpenKruise's API.
 	// +optional
 	PulledBytes int64 `json:"pulledBytes,omitempty"`
+	// TotalBytes is the compressed size of the layers to pull, in bytes.
 	// +optional
 	TotalBytes int64 `json:"totalBytes,omitempty"`
 	// Namespaces have the state for each namespace whose jobs request the pull; phase and message above are their summary.
@@ -90,6 +93,7 @@ type ImageTagStatus struct {
 
 // ImageNamespaceStatus is the state of the pull of a tag for the jobs of one namespace.
 type ImageNamespaceStatus struct {
+	// Namespace for which the image is pulled.
 	// +required
 	Namespace string `json:"namespace"`
 	// +required
@@ -97,8 +101,10 @@ type ImageNamespaceStatus struct {
 	// Version of the spec that this state belongs to.
 	// +optional
 	Version int64 `json:"version,omitempty"`
+	// StartTime is when the pull began.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the pull ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Message describes the progress, or why the pull failed.
@@ -131,8 +137,10 @@ type ImageJobStatus struct {
 
 // SyncStatus is part of OpenKruise's API.
 type SyncStatus struct {
+	// SyncAt is the time of the first synchronization. Refit does not write it.
 	// +optional
 	SyncAt *metav1.Time `json:"syncAt,omitempty"`
+	// Status is the result of the first synchronization. Refit does not write it.
 	// +optional
 	Status string `json:"status,omitempty"`
 	// Message says why the pull has failed or waits.

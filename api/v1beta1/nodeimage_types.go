@@ -62,6 +62,7 @@ type ImageSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	PullSecrets []ReferenceObject `json:"pullSecrets,omitempty"`
+	// Tags are the pulls, by tag.
 	// +required
 	// +listType=map
 	// +listMapKey=tag
@@ -76,9 +77,11 @@ type ImageSpec struct {
 
 // ReferenceObject names a Secret.
 type ReferenceObject struct {
+	// Namespace of the Secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
+	// Name of the Secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
@@ -118,6 +121,7 @@ type ImageTagSpec struct {
 
 // ImageNamespaceSpec is the pull of a tag for the jobs of one namespace.
 type ImageNamespaceSpec struct {
+	// Namespace for which the image is pulled.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -155,6 +159,7 @@ type ImageJobVersion struct {
 	// UID of the ImagePullJob.
 	// +required
 	UID types.UID `json:"uid"`
+	// Version of the tag that the job has asked for.
 	// +optional
 	Version int64 `json:"version,omitempty"`
 }
@@ -190,9 +195,11 @@ type ImageTagPullPolicy struct {
 
 // SandboxConfig is passed to the runtime as the pod sandbox that an image is pulled for.
 type SandboxConfig struct {
+	// Labels of the pod sandbox for which the runtime pulls the image.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the pod sandbox for which the runtime pulls the image.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`

@@ -47,10 +47,12 @@ type NodePodProbeSpec struct {
 
 // PodProbe is one pod with its probes.
 type PodProbe struct {
+	// Name of the pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
+	// Namespace of the pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -64,6 +66,7 @@ type PodProbe struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=45
 	IP string `json:"IP"` //nolint:tagliatelle // the name on the wire
+	// Probes of the containers of the pod.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -77,6 +80,7 @@ type ContainerProbe struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Name string `json:"name"`
+	// ContainerName is the container that is probed.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -105,12 +109,16 @@ const ConditionProbesDelayed = "Delayed"
 
 // PodProbeStatus are the results of one pod.
 type PodProbeStatus struct {
+	// Name of the pod.
 	// +required
 	Name string `json:"name"`
+	// Namespace of the pod.
 	// +required
 	Namespace string `json:"namespace"`
+	// UID of the pod.
 	// +required
 	UID string `json:"uid"`
+	// ProbeStates are the last results of the probes.
 	// +optional
 	// +listType=atomic
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`

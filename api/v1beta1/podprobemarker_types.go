@@ -129,9 +129,11 @@ type ProbeMarkerPolicy struct {
 	// +required
 	// +kubebuilder:validation:Enum=Succeeded;Failed
 	State ProbeState `json:"state"`
+	// Labels that the pod gets in this state.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations that the pod gets in this state.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`

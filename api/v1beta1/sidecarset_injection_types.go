@@ -53,6 +53,7 @@ type SourceContainerNameSource struct {
 
 // PodFieldSelector is a corev1.ObjectFieldSelector for labels and annotations. Both have the same encoding.
 type PodFieldSelector struct {
+	// APIVersion of the schema of fieldPath; v1 if it is empty.
 	// +optional
 	// +kubebuilder:validation:Enum=v1;""
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -102,9 +103,11 @@ type ResourcesExpr struct {
 // ResourceExprList are expressions such as max(cpu*50%, 50m). They may have numbers, percentages, quantities, + - * /,
 // parentheses, max(a, b), min(a, b), and the variable cpu or memory with the value of the pod's own containers.
 type ResourceExprList struct {
+	// CPU is the expression for the CPU.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	CPU string `json:"cpu,omitempty"`
+	// Memory is the expression for the memory.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Memory string `json:"memory,omitempty"`
@@ -115,6 +118,7 @@ type ResourceExprList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.annotations) && size(self.annotations) > 0 || has(self.labels) && size(self.labels) > 0",message="annotations or labels are required"
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || size(self.labels) == 0 || !has(self.patchPolicy) || self.patchPolicy != 'MergePatchJson'",fieldPath=".labels",message="labels cannot be given with patchPolicy MergePatchJson: their values are not JSON"
 type SidecarSetPatchPodMetadata struct {
+	// Annotations that are patched.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`

@@ -108,6 +108,7 @@ type UpdatePriorityStrategy struct {
 
 // UpdatePriorityOrderTerm names a label.
 type UpdatePriorityOrderTerm struct {
+	// OrderedKey is a label: the number at the end of its value is the priority of a pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -116,6 +117,7 @@ type UpdatePriorityOrderTerm struct {
 
 // UpdatePriorityWeightTerm gives pods a weight.
 type UpdatePriorityWeightTerm struct {
+	// Weight of the pods that match the selector. The weights of several terms are added.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -127,6 +129,7 @@ type UpdatePriorityWeightTerm struct {
 
 // UpdateScatterTerm is a label whose pods are spread over the update.
 type UpdateScatterTerm struct {
+	// Key of the label.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317

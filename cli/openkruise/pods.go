@@ -11,8 +11,8 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
@@ -49,7 +49,7 @@ func (o *of) ofUpdates(pod *corev1.Pod, now time.Time) {
 	if foreign.Pod(pod) != nil {
 		return // and nobody updates it
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // a record that others have written there is ignored
 	}

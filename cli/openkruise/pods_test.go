@@ -79,7 +79,7 @@ func TestPods(t *testing.T) {
 		"with a quantity that cannot be compared": {change: []func(*corev1.Pod){note(v1beta1.AnnotationInPlaceUpdateState, updating), running("old"), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: *resource.NewScaledQuantity(1, 1000)}
 		}}},
-		"with facts that cannot be read": {change: []func(*corev1.Pod){note(v1beta1.AnnotationInPlaceUpdateState, updating), running("old"), note(v1beta1.AnnotationRuntimeContainersMeta, "{")},
+		"with a report that cannot be read": {change: []func(*corev1.Pod){note(v1beta1.AnnotationInPlaceUpdateState, updating), running("old"), note(v1beta1.AnnotationRuntimeContainersMeta, "{")},
 			to: []string{own}, from: []string{own}},
 		"with updated sidecars":            {change: []func(*corev1.Pod){note(v1beta1.AnnotationSidecarSetInPlaceUpdateState, sidecar), running("new")}},
 		"of the system":                    {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "kube-system" }}, to: []string{system}},

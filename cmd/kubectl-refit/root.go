@@ -42,7 +42,7 @@ func command(version string) *cobra.Command {
 	flags.AddFlags(root.PersistentFlags())
 	root.AddGroup(groupChange, groupLook, groupOther)
 	addTo(root, groupChange, restartCommand(flags), setCommand(flags), rolloutCommand(flags), sidecarSetCommand(flags), scheduleCommand(flags), pullCommand(flags))
-	addTo(root, groupLook, statusCommand(flags), watchCommand(flags), whyCommand(flags), logsCommand(flags), timelineCommand(flags), probeCommand(flags))
+	addTo(root, groupLook, statusCommand(flags), watchCommand(flags), whyCommand(flags), logsCommand(flags), timelineCommand(flags), dashboardCommand(flags), probeCommand(flags))
 	addTo(root, groupOther, doctorCommand(flags), usage.Options(root), usage.Version(root))
 	root.SetHelpCommandGroupID(groupOther.ID)
 	root.SetCompletionCommandGroupID(groupOther.ID)

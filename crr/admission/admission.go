@@ -36,8 +36,8 @@ func forbidden(field, format string, args ...any) error {
 	return &Refusal{Code: http.StatusForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Facts are the objects and values that the caller has looked up for a request that is being created.
-type Facts struct {
+// Observation has the objects and values that the caller has looked up for a request that is being created.
+type Observation struct {
 	Pod  *corev1.Pod        // the pod named by spec.podName; nil if there is none
 	Node *metav1.ObjectMeta // the node the pod is bound to; nil if there is none
 	User string             // name of the user who creates the request, as authenticated by the API server
@@ -54,15 +54,15 @@ type Facts struct {
 // because CRD validation sees the object after admission has changed it. If the webhook is bypassed, the values are
 // used as they are. That is harmless: statusContext only names the instance that counts as the old one, and a daemon
 // never stops a container outside the request's namespace and pod.
-func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.ContainerRecreateRequest, error) {
+func Admit(request *v1beta1.ContainerRecreateRequest, observed Observation) (*v1beta1.ContainerRecreateRequest, error) {
 	if err := CheckRequest(request); err != nil {
 		return nil, err
 	}
-	if err := checkPod(request, facts); err != nil {
+	if err := checkPod(request, observed); err != nil {
 		return nil, err
 	}
 	out := request.DeepCopy()
-	if admittedByAnother(request, facts.Pod) {
+	if admittedByAnother(request, observed.Pod) {
 		for i := range out.Spec.Containers { // filled in again below; the client's values are not used
 			out.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: out.Spec.Containers[i].Name}
 		}
@@ -73,22 +73,22 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	for _, key := range []string{v1beta1.AnnotationSyncContainerStatuses, v1beta1.AnnotationUnreadyAcquired} {
 		delete(out.Annotations, key) // part of the status, which only a manager writes
 	}
-	setDefaults(&out.Spec, facts.Pod)
+	setDefaults(&out.Spec, observed.Pod)
 	for i := range out.Spec.Containers {
-		if err := inject(out, i, facts.Pod); err != nil {
+		if err := inject(out, i, observed.Pod); err != nil {
 			return nil, err
 		}
 	}
 	if err := checkExpected(out); err != nil {
 		return nil, err
 	}
-	if err := setLabels(out, facts); err != nil {
+	if err := setLabels(out, observed); err != nil {
 		return nil, err
 	}
 	delete(out.Annotations, v1beta1.AnnotationInstances) // only a daemon writes it
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
-	user := facts.User
-	if facts.OnBehalf {
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, observed.Now.UTC().Format(time.RFC3339Nano))
+	user := observed.User
+	if observed.OnBehalf {
 		user = cmp.Or(request.Annotations[v1beta1.AnnotationRequestedBy], user)
 	}
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)

@@ -25,8 +25,8 @@ const (
 	snapshot    = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
 )
 
-func facts(pod *corev1.Pod) admission.Facts {
-	return admission.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
+func observed(pod *corev1.Pod) admission.Observation {
+	return admission.Observation{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
 }
 
 func TestAdmitFillsInWhatItKnows(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAdmitFillsInWhatItKnows(t *testing.T) {
 	request.Status.Phase = v1beta1.ContainerRecreateRequestCompleted
 	given := request.DeepCopy()
 
-	got, err := admission.Admit(request, facts(crrtest.WebPod()))
+	got, err := admission.Admit(request, observed(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestAdmit(t *testing.T) {
 				r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"forged"}}}
 			},
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
-				want, err := admission.Admit(crrtest.UserRequest("app"), facts(crrtest.WebPod()))
+				want, err := admission.Admit(crrtest.UserRequest("app"), observed(crrtest.WebPod()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +188,7 @@ func TestAdmit(t *testing.T) {
 			if tc.pod != nil {
 				tc.pod(pod)
 			}
-			got, err := admission.Admit(request, facts(pod))
+			got, err := admission.Admit(request, observed(pod))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestAdmit(t *testing.T) {
 
 func TestAdmitMarksServerlessPods(t *testing.T) {
 	t.Parallel()
-	known := facts(crrtest.WebPod())
+	known := observed(crrtest.WebPod())
 	known.Node.Labels = map[string]string{"type": "virtual-kubelet"}
 	got, err := admission.Admit(crrtest.UserRequest("app"), known)
 	if err != nil || got.Labels["type"] != "virtual-kubelet" {
@@ -285,7 +285,7 @@ func TestRequestOnBehalfOfAUserNamesTheUser(t *testing.T) {
 		if tt.sent != "" {
 			request.Annotations = map[string]string{v1beta1.AnnotationRequestedBy: tt.sent}
 		}
-		known := facts(crrtest.WebPod())
+		known := observed(crrtest.WebPod())
 		known.OnBehalf = tt.onBehalf
 		got, err := admission.Admit(request, known)
 		if err != nil || got.Annotations[v1beta1.AnnotationRequestedBy] != tt.want {

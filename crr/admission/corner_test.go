@@ -20,7 +20,7 @@ func TestAdmitOfAPodWithoutWhatIsOptional(t *testing.T) {
 	pod := crrtest.WebPod()
 	pod.Spec.TerminationGracePeriodSeconds = nil
 	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
-	got, err := admission.Admit(crrtest.UserRequest("app"), facts(pod))
+	got, err := admission.Admit(crrtest.UserRequest("app"), observed(pod))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestOnlyInitContainersThatAreAlwaysRestartedAreSidecars(t *testing.T) {
 	for _, policy := range []corev1.ContainerRestartPolicy{"OnFailure", "Never"} {
 		pod := crrtest.WebPod()
 		pod.Spec.InitContainers[0].RestartPolicy = &policy
-		_, err := admission.Admit(crrtest.UserRequest("setup"), facts(pod))
+		_, err := admission.Admit(crrtest.UserRequest("setup"), observed(pod))
 		refused(t, err, http.StatusBadRequest, "spec.containers[0].name", "init container")
 	}
 }
@@ -52,7 +52,7 @@ func TestARefusalSaysWhatAContainerWithoutAnInstanceWaitsFor(t *testing.T) {
 	} {
 		pod := crrtest.WebPod()
 		pod.Status.ContainerStatuses[0].ContainerID, pod.Status.ContainerStatuses[0].State = "", tt.state
-		_, err := admission.Admit(crrtest.UserRequest("app"), facts(pod))
+		_, err := admission.Admit(crrtest.UserRequest("app"), observed(pod))
 		if err == nil || !strings.HasSuffix(err.Error(), "has not been initialized"+tt.waits) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -73,7 +73,7 @@ func TestWhatIsReadOnlyIsRefusedUnlessAllLabelsOfAnAdmissionAreThere(t *testing.
 			}
 		}
 		request.Spec.Containers[0].StatusContext = crrtest.StatusContext("other", 9)
-		got, err := admission.Admit(request, facts(crrtest.WebPod()))
+		got, err := admission.Admit(request, observed(crrtest.WebPod()))
 		switch {
 		case without != "":
 			refused(t, err, http.StatusBadRequest, "spec.containers[0].statusContext", "read-only")
@@ -88,7 +88,7 @@ func TestPartOfWhatWasFilledInIsAChange(t *testing.T) {
 	t.Parallel()
 	pod := crrtest.WebPod()
 	preStop(corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}})(pod)
-	before, err := admission.Admit(crrtest.UserRequest("app"), facts(pod))
+	before, err := admission.Admit(crrtest.UserRequest("app"), observed(pod))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestStrategyIsCompleted(t *testing.T) {
 	} {
 		request := crrtest.UserRequest("app")
 		strategy(tt.given)(request)
-		got, err := admission.Admit(request, facts(crrtest.WebPod()))
+		got, err := admission.Admit(request, observed(crrtest.WebPod()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestStoredRequestThatHasNotPassedAdmission(t *testing.T) {
 		"metadata.labels[crr.apps.kruise.io/node-name]": unlabel(v1beta1.LabelNodeName),
 		"spec.containers[1].statusContext":              func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[1].StatusContext = nil },
 	} {
-		request, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
+		request, err := admission.Admit(crrtest.UserRequest("app", "log"), observed(crrtest.WebPod()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestPodThatIsRefusedForTwoReasons(t *testing.T) {
 	} {
 		pod := crrtest.WebPod()
 		change(pod)
-		_, err := admission.Admit(crrtest.UserRequest("app"), facts(pod))
+		_, err := admission.Admit(crrtest.UserRequest("app"), observed(pod))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}

@@ -12,7 +12,7 @@ func TestAdmitTakesTheInstanceThatIsExpected(t *testing.T) {
 	t.Parallel()
 	request := crrtest.UserRequest("app")
 	annotate("refit.dev/expected-instances", `{"app":"containerd://app1"}`)(request)
-	got, err := admission.Admit(request, facts(crrtest.WebPod()))
+	got, err := admission.Admit(request, observed(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func FuzzAdmit(f *testing.F) {
 		if json.Unmarshal(requestJSON, &request) != nil || json.Unmarshal(podJSON, &pod) != nil {
 			return
 		}
-		got, err := admission.Admit(&request, facts(&pod))
-		if again, errAgain := admission.Admit(&request, facts(&pod)); !cmp.Equal(got, again) || !cmp.Equal(err, errAgain) {
+		got, err := admission.Admit(&request, observed(&pod))
+		if again, errAgain := admission.Admit(&request, observed(&pod)); !cmp.Equal(got, again) || !cmp.Equal(err, errAgain) {
 			t.Fatalf("two answers: %v, %v", err, errAgain)
 		}
 		if err != nil {
@@ -41,16 +41,16 @@ func FuzzAdmit(f *testing.F) {
 		if err := admission.CheckRequest(got); err != nil {
 			t.Errorf("admitted, but: %v", err)
 		}
-		if again, err := admission.Admit(got, facts(&pod)); err != nil || !cmp.Equal(again, got) {
+		if again, err := admission.Admit(got, observed(&pod)); err != nil || !cmp.Equal(again, got) {
 			t.Errorf("after another webhook that fills in the same: %+v, %v", again, err)
 		}
 		delete(got.Labels, v1beta1.LabelActive)
-		_, err = admission.Admit(got, facts(&pod))
+		_, err = admission.Admit(got, observed(&pod))
 		refused(t, err, http.StatusBadRequest, firstReadOnly(got))
 		for i := range got.Spec.Containers {
 			got.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: got.Spec.Containers[i].Name}
 		}
-		if _, err := admission.Admit(got, facts(&pod)); err != nil {
+		if _, err := admission.Admit(got, observed(&pod)); err != nil {
 			t.Errorf("without its read-only fields: %v", err)
 		}
 	})

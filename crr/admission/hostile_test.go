@@ -40,7 +40,7 @@ func FuzzHostileRequests(f *testing.F) {
 				v1beta1.AnnotationSyncContainerStatuses: string(hostile.JSON([]v1beta1.ContainerStatusSnapshot{}, annotationSeed)),
 				v1beta1.AnnotationUnreadyAcquired:       names, v1beta1.AnnotationAdmittedAt: names,
 			}
-			if _, err := admission.Admit(request, facts(pod)); err != nil && len(err.Error()) > 8<<10 {
+			if _, err := admission.Admit(request, observed(pod)); err != nil && len(err.Error()) > 8<<10 {
 				t.Errorf("a refusal of %d bytes: %.300s", len(err.Error()), err)
 			}
 			record.Apply(request)

@@ -52,7 +52,7 @@ func TestOverrideOfTheRestartPolicy(t *testing.T) {
 			if tc.containers == nil {
 				tc.containers = []string{"app"}
 			}
-			request, known := crrtest.UserRequest(tc.containers...), facts(crrtest.WebPod())
+			request, known := crrtest.UserRequest(tc.containers...), observed(crrtest.WebPod())
 			tc.pod(known.Pod)
 			if tc.override {
 				annotate(v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)(request)

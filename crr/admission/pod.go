@@ -19,9 +19,9 @@ import (
 const maxNames = 20
 
 // checkPod checks the rules that concern the whole pod.
-func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
+func checkPod(request *v1beta1.ContainerRecreateRequest, observed Observation) error {
 	const path = "spec.podName"
-	pod, name := facts.Pod, request.Spec.PodName
+	pod, name := observed.Pod, request.Spec.PodName
 	switch {
 	case pod == nil:
 		return invalid(path, "no found Pod named %s in namespace %s", name, request.Namespace)
@@ -29,7 +29,7 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 		return invalid(path, "not allowed to recreate containers in an inactive Pod: %s %s", name, inactivity(pod))
 	case pod.Spec.NodeName == "":
 		return invalid(path, "not allowed to recreate containers in a pending Pod: %s is not bound to a node yet", name)
-	case facts.Node == nil:
+	case observed.Node == nil:
 		return invalid(path, "no found Node named %s, to which Pod %s is bound", pod.Spec.NodeName, name)
 	}
 	// A mirror pod represents a static pod. The runtime knows the static pod by the UID in this annotation.
@@ -173,13 +173,13 @@ func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *c
 
 // setLabels labels the request with the identity of the pod and its node. Daemons and managers select requests by these
 // labels. It refuses other values set by the user.
-func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
+func setLabels(request *v1beta1.ContainerRecreateRequest, observed Observation) error {
 	if request.Labels == nil {
 		request.Labels = map[string]string{}
 	}
 	for _, label := range []struct{ key, value string }{
-		{v1beta1.LabelPodUID, string(facts.Pod.UID)},
-		{v1beta1.LabelNodeName, facts.Pod.Spec.NodeName},
+		{v1beta1.LabelPodUID, string(observed.Pod.UID)},
+		{v1beta1.LabelNodeName, observed.Pod.Spec.NodeName},
 		{v1beta1.LabelActive, "true"},
 	} {
 		field := fmt.Sprintf("metadata.labels[%s]", label.key)
@@ -192,7 +192,7 @@ func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 		}
 		request.Labels[label.key] = label.value
 	}
-	if facts.Node.Labels[v1beta1.LabelType] == v1beta1.TypeVirtualKubelet {
+	if observed.Node.Labels[v1beta1.LabelType] == v1beta1.TypeVirtualKubelet {
 		request.Labels[v1beta1.LabelType] = v1beta1.TypeVirtualKubelet
 	}
 	return nil

@@ -22,12 +22,12 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 	const first = "spec.containers[0].name"
 	for name, tc := range map[string]struct {
-		request func(*request)
-		pod     func(*corev1.Pod)
-		facts   func(*admission.Facts)
-		code    int32 // 400 unless set
-		field   string
-		words   []string
+		request  func(*request)
+		pod      func(*corev1.Pod)
+		observed func(*admission.Observation)
+		code     int32 // 400 unless set
+		field    string
+		words    []string
 	}{
 		"no pod name":          {request: func(r *request) { r.Spec.PodName = "" }, field: "spec.podName", words: []string{"can not be empty"}},
 		"a path as pod name":   {request: func(r *request) { r.Spec.PodName = "../web" }, field: "spec.podName", words: []string{`"../web"`}},
@@ -61,11 +61,11 @@ func TestAdmitRefuses(t *testing.T) {
 			field:   "metadata.annotations[refit.dev/expected-instances]", words: []string{"JSON object"},
 		},
 
-		"no such pod":     {facts: func(f *admission.Facts) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
+		"no such pod":     {observed: func(f *admission.Observation) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
 		"ended pod":       {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, field: "spec.podName", words: []string{"inactive Pod", "phase Failed"}},
 		"pod going":       {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, field: "spec.podName", words: []string{"inactive Pod", "being deleted"}},
 		"unscheduled pod": {pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }, field: "spec.podName", words: []string{"pending Pod"}},
-		"no such node":    {facts: func(f *admission.Facts) { f.Node = nil }, field: "spec.podName", words: []string{"node-1"}},
+		"no such node":    {observed: func(f *admission.Observation) { f.Node = nil }, field: "spec.podName", words: []string{"node-1"}},
 		"mirror pod of unknown UID": {
 			pod:   func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.mirror": "x"} },
 			field: "spec.podName", words: []string{"kubernetes.io/config.hash"},
@@ -114,15 +114,15 @@ func TestAdmitRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, known := crrtest.UserRequest("app"), facts(crrtest.WebPod())
+			r, known := crrtest.UserRequest("app"), observed(crrtest.WebPod())
 			if tc.request != nil {
 				tc.request(r)
 			}
 			if tc.pod != nil {
 				tc.pod(known.Pod)
 			}
-			if tc.facts != nil {
-				tc.facts(&known)
+			if tc.observed != nil {
+				tc.observed(&known)
 			}
 			if tc.code == 0 {
 				tc.code = http.StatusBadRequest
@@ -198,7 +198,7 @@ func TestAdmitNamesTheContainersOfThePod(t *testing.T) {
 		for i := range n {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i)})
 		}
-		_, err := admission.Admit(crrtest.UserRequest("absent"), facts(pod))
+		_, err := admission.Admit(crrtest.UserRequest("absent"), observed(pod))
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%d containers: %v, want …%s", n, err, want)
 		}
@@ -243,7 +243,7 @@ func TestAdmitUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, err := admission.Admit(crrtest.UserRequest("app"), facts(crrtest.WebPod()))
+			before, err := admission.Admit(crrtest.UserRequest("app"), observed(crrtest.WebPod()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +272,7 @@ func TestAdmitUpdate(t *testing.T) {
 // TestAdmitUpdateRefills sends the containers as kubectl apply does the second time.
 func TestAdmitUpdateRefills(t *testing.T) {
 	t.Parallel()
-	before, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
+	before, err := admission.Admit(crrtest.UserRequest("app", "log"), observed(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestReasonsAreOneShortLine(t *testing.T) {
 	for _, reason := range []string{"a\nb", strings.Repeat("x", 257), "\x1b[31m"} {
 		r := crrtest.UserRequest("app")
 		r.Annotations = map[string]string{"refit.dev/reason": reason}
-		_, err := admission.Admit(r, facts(crrtest.WebPod()))
+		_, err := admission.Admit(r, observed(crrtest.WebPod()))
 		refused(t, err, http.StatusBadRequest, "metadata.annotations[refit.dev/reason]")
 	}
 }
@@ -27,7 +27,7 @@ func TestAdmitDropsTheRecord(t *testing.T) {
 	t.Parallel()
 	request := crrtest.UserRequest("app")
 	metav1.SetMetaDataAnnotation(&request.ObjectMeta, v1beta1.AnnotationInstances, `{"app":"containerd://x"}`)
-	got, err := admission.Admit(request, facts(crrtest.WebPod()))
+	got, err := admission.Admit(request, observed(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}

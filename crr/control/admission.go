@@ -113,19 +113,19 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 	ctx, span := startTrace(ctx, h.tracer, request, sent)
 	defer func() { endTrace(ctx, span, admitted, err) }()
 	user := request.UserInfo.Username
-	facts := crradmission.Facts{User: user, OnBehalf: user != "" && user == h.self, Now: h.now()}
-	if facts.Pod, err = h.pod(ctx, sent); err != nil {
+	observed := crradmission.Observation{User: user, OnBehalf: user != "" && user == h.self, Now: h.now()}
+	if observed.Pod, err = h.pod(ctx, sent); err != nil {
 		return nil, nil, nil, err
 	}
-	if facts.Pod != nil && facts.Pod.Spec.NodeName != "" {
-		if facts.Node, err = h.nodes.Find(ctx, facts.Pod.Spec.NodeName); err != nil {
+	if observed.Pod != nil && observed.Pod.Spec.NodeName != "" {
+		if observed.Node, err = h.nodes.Find(ctx, observed.Pod.Spec.NodeName); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	if warning := podrules.NotDrained(sent, facts.Pod); warning != "" {
+	if warning := podrules.NotDrained(sent, observed.Pod); warning != "" {
 		warnings = append(warnings, warning)
 	}
-	admitted, err = crradmission.Admit(sent, facts)
+	admitted, err = crradmission.Admit(sent, observed)
 	return sent, admitted, warnings, err
 }
 

@@ -76,7 +76,7 @@ func userRequest() *v1beta1.ContainerRecreateRequest {
 // storedRequest is what a user's request is after admission.
 func storedRequest(t *testing.T) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	request, err := crradmission.Admit(userRequest(), crradmission.Facts{Pod: testPod(), Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: noon})
+	request, err := crradmission.Admit(userRequest(), crradmission.Observation{Pod: testPod(), Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: noon})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/test/kit/recorder"
 )
 
@@ -228,11 +229,7 @@ func TestPodChanged(t *testing.T) {
 
 func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	out, err := cache.TrimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.(*corev1.Pod)
+	return trim.NewPods(PodPart()).Of(pod)
 }
 
 // Writes that are not urgent wait until the requests of a node that were created together have ended.

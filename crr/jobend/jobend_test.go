@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/crr/jobend"
+	"github.com/refit-project/refit/internal/cache/trim"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -100,6 +101,9 @@ func TestSidecarsEndWithTheMainContainers(t *testing.T) {
 			p := pod(t, tc.policy, tc.spec, tc.status)
 			if tc.change != nil {
 				tc.change(p)
+			}
+			if cached := trim.NewPods(trim.Part{Keep: jobend.Keep}).Of(p.DeepCopy()); jobend.Due(cached) != jobend.Due(p) {
+				t.Errorf("due %t, and with the cached pod %t", jobend.Due(p), jobend.Due(cached))
 			}
 			d := jobend.Next(p, tc.virtual, noon)
 			var stop []string

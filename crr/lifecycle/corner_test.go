@@ -14,7 +14,7 @@ import (
 func TestARequestThatIsCreatedWithoutADaemonWaitsAsLongAsAnyOther(t *testing.T) {
 	t.Parallel()
 	away := lifecycle.Observation{Pod: crrtest.WebPod(), NoDaemonSince: crrtest.AdmittedAt.Add(-time.Hour)}
-	if got := lifecycle.Next(stored(t), away, crrtest.AdmittedAt.Add(time.Second)); len(writes(got)) > 0 || !got.Again.Equal(at(time.Minute)) {
+	if got := next(t, stored(t), away, crrtest.AdmittedAt.Add(time.Second)); len(writes(got)) > 0 || !got.Again.Equal(at(time.Minute)) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestARequestWithoutWhatAdmissionFillsInIsHandledAsFarAsItGoes(t *testing.T)
 		},
 		"an annotation that nobody can read": {request: []edit{takenByKruise, annotate(snapshotKey, "{")}},
 	} {
-		got := lifecycle.Next(stored(t, tt.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeBusy: tt.busy}, crrtest.AdmittedAt.Add(2*time.Second))
+		got := next(t, stored(t, tt.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeBusy: tt.busy}, crrtest.AdmittedAt.Add(2*time.Second))
 		if did := strings.Join(writes(got), " "); did != tt.want {
 			t.Errorf("%s: writes %q, want %q (%s)", name, did, tt.want, got.Why)
 		}

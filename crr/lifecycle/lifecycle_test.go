@@ -25,14 +25,14 @@ const (
 	snapshot       = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
 )
 
-func facts(pod *corev1.Pod) admission.Facts {
-	return admission.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
+func lookedUp(pod *corev1.Pod) admission.Observation {
+	return admission.Observation{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
 }
 
 // stored is a request for containers app and log of webPod as it is after admission.
 func stored(t *testing.T, edits ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	request, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
+	request, err := admission.Admit(crrtest.UserRequest("app", "log"), lookedUp(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestLifecycle(t *testing.T) {
 				observed.NoDaemonSince = crrtest.AdmittedAt
 			}
 			before, podBefore := request.DeepCopy(), observed.Pod.DeepCopy()
-			got := lifecycle.Next(request, observed, crrtest.AdmittedAt.Add(tc.after))
+			got := next(t, request, observed, crrtest.AdmittedAt.Add(tc.after))
 			if writes := strings.Join(writes(got), " "); writes != tc.want {
 				t.Errorf("writes %q, want %q (%s)", writes, tc.want, got.Why)
 			}
@@ -282,7 +282,7 @@ func TestRequestOfAFinishedPodIsLeftToTheDaemon(t *testing.T) {
 			if terminated {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
 			}
-			got := lifecycle.Next(stored(t), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
+			got := next(t, stored(t), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
 			if ended := got.Status != nil; ended == terminated {
 				t.Errorf("ended %v: %s", ended, got.Why)
 			}

@@ -68,7 +68,7 @@ func TestLifecycleEndsRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := crrtest.AdmittedAt.Add(tc.after)
-			status := lifecycle.Next(stored(t, tc.request...), tc.observed, now).Status
+			status := next(t, stored(t, tc.request...), tc.observed, now).Status
 			if status == nil {
 				t.Fatal("no status")
 			}
@@ -98,7 +98,7 @@ func TestLifecycleSettlesASuccessOfAForeignDaemon(t *testing.T) {
 			r.Status.ContainerRecreateStates[i].Phase = "Succeeded"
 		}
 	})
-	status := lifecycle.Next(request, lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt.Add(time.Hour)).Status
+	status := next(t, request, lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt.Add(time.Hour)).Status
 	if status == nil || !meta.IsStatusConditionTrue(status.Conditions, "Succeeded") || !status.CompletionTime.Equal(&ended) || status.Message != "" {
 		t.Errorf("status %+v, want succeeded at %v", status, ended)
 	}
@@ -109,7 +109,7 @@ func TestLifecycleHandsOffWhatRuns(t *testing.T) {
 	pod := crrtest.WebPod()
 	restarted(pod)
 	pod.Status.ContainerStatuses[0].Ready = true
-	status := lifecycle.Next(stored(t, takenByKruise), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Status
+	status := next(t, stored(t, takenByKruise), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Status
 	want := []v1beta1.ContainerStatusSnapshot{{Name: "app", Ready: true, RestartCount: 4, ContainerID: "containerd://app2"}}
 	if diff := cmp.Diff(want, status.ContainerStatusSnapshot); diff != "" {
 		t.Errorf("snapshot (-want +got):\n%s", diff)
@@ -159,7 +159,7 @@ func TestLifecycleReadiness(t *testing.T) {
 			pod := crrtest.WebPod()
 			gated(pod)
 			pod.Status.Conditions = tc.before
-			got := lifecycle.Next(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
+			got := next(t, stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
 			if got.Pod == nil {
 				t.Fatalf("pod untouched: %s", got.Why)
 			}
@@ -175,14 +175,14 @@ func TestLifecycleLooksAgainAtTheEarlierTime(t *testing.T) {
 	t.Parallel()
 	silent := lifecycle.Observation{Pod: crrtest.WebPod(), NoDaemonSince: crrtest.AdmittedAt}
 	for seconds, want := range map[int64]time.Duration{60: 63 * time.Second, 600: 5 * time.Minute} {
-		got := lifecycle.Next(stored(t, taken, deadline(seconds)), silent, crrtest.AdmittedAt)
+		got := next(t, stored(t, taken, deadline(seconds)), silent, crrtest.AdmittedAt)
 		if !got.Again.Equal(crrtest.AdmittedAt.Add(want)) {
 			t.Errorf("deadline of %d s: again after %s", seconds, got.Again.Sub(crrtest.AdmittedAt))
 		}
 	}
 	pod := crrtest.WebPod()
 	garbled(pod)
-	if got := lifecycle.Next(stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt); got.Meta == nil {
+	if got := next(t, stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt); got.Meta == nil {
 		t.Errorf("the finalizer stays: %s", got.Why)
 	}
 }
@@ -191,11 +191,11 @@ func TestLifecycleMetadata(t *testing.T) {
 	t.Parallel()
 	pod := crrtest.WebPod()
 	gated(pod)
-	added := lifecycle.Next(stored(t, taken, drainFor(5)), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
+	added := next(t, stored(t, taken, drainFor(5)), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
 	if diff := cmp.Diff([]string{drainFinalizer}, added.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	ended := lifecycle.Next(stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
+	ended := next(t, stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
 	if diff := cmp.Diff([]string{"other"}, ended.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
@@ -206,7 +206,7 @@ func TestLifecycleMetadata(t *testing.T) {
 
 func TestOpenKruiseDoesNotWaitForADrainThatIsNotPossible(t *testing.T) {
 	t.Parallel()
-	status := lifecycle.Next(stored(t, takenByKruise, drainFor(5)), lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt).Status
+	status := next(t, stored(t, takenByKruise, drainFor(5)), lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt).Status
 	grace := meta.FindStatusCondition(status.Conditions, "PreRecreateGrace")
 	if grace == nil || !grace.LastTransitionTime.Time.Equal(crrtest.AdmittedAt.Add(-5*time.Second)) || !strings.Contains(grace.Message, "no readiness gate") {
 		t.Errorf("condition %+v", grace)
@@ -232,7 +232,7 @@ func TestBeginReadiness(t *testing.T) {
 			t.Parallel()
 			pod := crrtest.WebPod()
 			tc.edit(pod)
-			status, begun := lifecycle.BeginReadiness(pod, crrtest.AdmittedAt)
+			status, begun := beginReadiness(t, pod, crrtest.AdmittedAt)
 			if begun != tc.want {
 				t.Fatalf("begun %t", begun)
 			}

@@ -1,6 +1,6 @@
 // Command inplace sets the image of a container of a running pod, and waits until the container runs with it and is
 // ready. It shows how a program outside of this repository uses the packages inplace, inplace/plan, inplace/record and
-// inplace/facts; "kubectl refit set image" does more: it pulls the image first and takes turns with other commands.
+// inplace/reported; "kubectl refit set image" does more: it pulls the image first and takes turns with other commands.
 //
 //	inplace -namespace shop -pod web-0 -container app -image registry.example/app:2
 package main

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // updater updates pods and says on out what it does.
@@ -83,7 +83,7 @@ func (u *updater) follow(ctx context.Context, pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		known, err := facts.Read(pod)
+		known, err := reported.Read(pod)
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Command chart writes what is made from deploy/chart: the plain manifests in the other folders of deploy, for kubectl apply,
-// and the table of values in the chart's README.md.
+// Command chart writes what is made from deploy/chart: the plain manifests in the other folders of deploy, for kubectl apply, their
+// kustomization, and the table of values in the chart's README.md.
 package main
 
 import (
@@ -27,6 +27,9 @@ func run(ctx context.Context, root string) error {
 	chart := filepath.Join(deploy, "chart")
 	manifests, err := plain.Manifests(ctx, chart)
 	if err != nil {
+		return err
+	}
+	if manifests[plain.KustomizationFile], err = plain.Kustomization(deploy, manifests); err != nil {
 		return err
 	}
 	for path, content := range manifests {

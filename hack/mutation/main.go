@@ -22,13 +22,13 @@ var packages = []string{
 	"crr", "crr/admission", "crr/engine", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
 	"probe/podprobe", "probe/podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
-	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/workload", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
+	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/reported", "rollout", "rollout/workload", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
 	"sidecarmode", "plugin/config", "probe/endpoint", "probe/inpod/httpprobe", "plugin", "probe/inpod", "internal/process", "plugin/selftest", "sidecarmode/server",
 	"hotupdate/inpod", "hotupdate/inpod/download", "hotupdate/inpod/httpapi", "hotupdate/inpod/metrics", "hotupdate/inpod/record", "hotupdate/inpod/steps", "hotupdate/inpod/trigger",
 	"crr/control", "internal/conflict", "internal/prepull", "rollout/control", "rollout/control/configchange", "rollout/control/deleted", "rollout/control/workload", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
 	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
-	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "cli/bundle", "internal/fair", "internal/fair/control",
+	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/cache/trim", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "cli/bundle", "cli/dashboard", "internal/fair", "internal/fair/control",
 	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "rollout/cli/follow", "rollout/cli/policy", "sidecarset/control/history", "sidecarset/control/prepull", "sidecarset/control/report",
 }
 

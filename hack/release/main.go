@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/refit-project/refit/hack/release/signing"
@@ -20,7 +21,8 @@ const about = `Usage: release [flags]
        release verify [--key PUBLIC-KEY] [FOLDER]
 
   release --version v1.2.3
-  COSIGN_PASSWORD=... release --version v1.2.3 --key cosign.key --push ghcr.io/refit-project
+  COSIGN_PASSWORD=... release --version v1.2.3 --key cosign.key --push registry.example.com/refit
+  release --version v1.2.3 --keyless --push ghcr.io/refit-project
   release verify --key cosign.pub dist/release
 
 `
@@ -47,8 +49,14 @@ func command(ctx context.Context, args []string) error {
 	flags.StringVar(&options.Root, "root", filepath.Join("..", ".."), "root of the checkout")
 	flags.StringVar(&options.Version, "version", "", "version, as v1.2.3; empty: the one of the chart, with the commit")
 	flags.StringVar(&options.Out, "out", "", "folder of the release, which is emptied (default: dist/release of the checkout)")
-	flags.StringVar(&options.Repository, "repository", "ghcr.io/refit-project", "name in front of the images' own")
-	flags.StringVar(&options.Push, "push", "", "push the images to this HOST[:PORT]/REPOSITORY")
+	flags.StringVar(&options.Repository, "repository", "", "name in front of the images' own (default: the one of --push, or ghcr.io/refit-project)")
+	flags.StringVar(&options.Push, "push", "", "push the images and the chart to this HOST[:PORT]/REPOSITORY")
+	flags.BoolVar(&options.Keyless, "keyless", false, "sign by sigstore, as the workflow or the person that runs this")
+	flags.BoolVar(&options.Unsigned, "unsigned", false, "push without signatures, which needs neither --key nor --keyless")
+	flags.Func("platforms", "build only for these, as linux/amd64,linux/arm64", func(value string) error {
+		options.Platforms = strings.Split(value, ",")
+		return nil
+	})
 	flags.StringVar(&options.Key, "key", "", "sign with this private key in PEM, whose password is in COSIGN_PASSWORD")
 	flags.StringVar(&options.Builder, "builder", "https://github.com/refit-project/refit/blob/main/docs/release.md#by-hand", "URI of who builds, for the provenance")
 	flags.StringVar(&options.Invocation, "invocation", "", "URI of this run, for the provenance")

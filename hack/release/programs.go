@@ -27,7 +27,7 @@ func (r *release) nodes(ctx context.Context) error {
 		return err
 	}
 	for _, program := range programs {
-		index, err := r.builder.Image(ctx, program, nodePlatforms)
+		index, err := r.builder.Image(ctx, program, r.only(nodePlatforms))
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (r *release) nodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.images = append(r.images, image{program.Name, index, digest})
+		built := image{name: program.Name, index: index, digest: digest}
 		file := program.Name + "_" + r.Version + "_image.tar"
 		if err := oci.Write(filepath.Join(r.Out, file), r.Repository+"/"+program.Name+":"+r.Version, index, r.source.Created); err != nil {
 			return err
@@ -48,11 +48,14 @@ func (r *release) nodes(ctx context.Context) error {
 			return err
 		}
 		for _, entry := range manifest.Manifests {
-			if err := r.describe(program, entry); err != nil {
+			sbom, err := r.describe(program, entry)
+			if err != nil {
 				return err
 			}
+			built.sboms = append(built.sboms, sbom)
 		}
-		for _, platform := range nodePlatforms {
+		r.images = append(r.images, built)
+		for _, platform := range r.only(nodePlatforms) {
 			if err := r.program(program, platform); err != nil {
 				return err
 			}
@@ -61,17 +64,18 @@ func (r *release) nodes(ctx context.Context) error {
 	return nil
 }
 
-// describe writes the bill of materials of an image for one platform.
-func (r *release) describe(program build.Program, entry v1.Descriptor) error {
+// describe writes the bill of materials of an image for one platform and returns the name of the file.
+func (r *release) describe(program build.Program, entry v1.Descriptor) (string, error) {
 	platform := entry.Platform.OS + "/" + entry.Platform.Architecture
 	document, err := sbom.Document(sbom.Subject{
 		Name: program.Name, Platform: platform, Version: r.Version, Binary: r.builder.Binary(program, platform),
 		Image: entry.Digest.String(), Created: r.source.Created,
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return r.write(r.named(program.Name, platform)+"_image.spdx.json", document)
+	file := r.named(program.Name, platform) + "_image.spdx.json"
+	return file, r.write(file, document)
 }
 
 // named is the beginning of the names of files about a program.
@@ -109,7 +113,7 @@ func (r *release) kubectl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, platform := range userPlatforms {
+	for _, platform := range r.only(userPlatforms) {
 		if _, err := r.builder.Compile(ctx, program, platform); err != nil {
 			return err
 		}
@@ -120,15 +124,22 @@ func (r *release) kubectl(ctx context.Context) error {
 	return nil
 }
 
-// chart packages the chart. Helm is a dependency of another module.
+// chart packages the chart, with the digests of its images. Helm is a dependency of another module.
 func (r *release) chart(ctx context.Context) error {
-	written, err := output(ctx, filepath.Join(r.Root, "hack", "chart"), "go", "run", "./archive",
-		"-version="+r.Version, "-created="+strconv.FormatInt(r.source.Created.Unix(), 10), "-out="+r.Out)
+	argv := []string{"go", "run", "./archive", "-version=" + r.Version, "-created=" + r.seconds(), "-out=" + r.Out, "-repository=" + r.Repository}
+	for _, image := range r.images {
+		argv = append(argv, "-digest="+image.name+"="+image.digest.String())
+	}
+	written, err := output(ctx, filepath.Join(r.Root, "hack", "chart"), argv...)
 	if err != nil {
 		return err
 	}
-	return r.add(filepath.Base(written))
+	r.chartFile = filepath.Base(written)
+	return r.add(r.chartFile)
 }
+
+// seconds is the date of the commit, in seconds since 1970.
+func (r *release) seconds() string { return strconv.FormatInt(r.source.Created.Unix(), 10) }
 
 // krew fills in the manifest of kubectl-refit for krew.
 func (r *release) krew(context.Context) error {
@@ -149,7 +160,7 @@ func (r *release) krew(context.Context) error {
 		Platforms []platform
 		SHA256    map[string]string
 	}{Version: r.Version, SHA256: r.sums}
-	for _, name := range userPlatforms {
+	for _, name := range r.only(userPlatforms) {
 		data.Platforms = append(data.Platforms, platform{path.Dir(name), path.Base(name)})
 	}
 	var out bytes.Buffer

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/refit-project/refit/hack/images/build"
+	"github.com/refit-project/refit/hack/release/cosign"
 	"github.com/refit-project/refit/hack/release/provenance"
 	"github.com/refit-project/refit/hack/release/signing"
 )
@@ -29,6 +27,7 @@ const (
 	imagesFile     = "images.txt"
 	changesFile    = "CHANGES.md"
 	krewFile       = "refit.yaml"
+	bundleFile     = "SHA256SUMS.sigstore.json"
 )
 
 var (
@@ -38,11 +37,17 @@ var (
 
 // Options of a release.
 type Options struct {
-	Root, Out           string
-	Version             string
-	Repository, Push    string
-	Key                 string
-	Password            []byte
+	Root, Out string
+	Version   string
+	// Platforms limits what is built; empty: all.
+	Platforms []string
+	// Repository is the name in front of the images' own; empty: the one of Push, or the project's. Push is where they are pushed to.
+	Repository, Push string
+	// Key signs; Keyless signs as who runs this, by cosign. What is pushed is signed by one of them, unless it is to be Unsigned.
+	Key               string
+	Password          []byte
+	Keyless, Unsigned bool
+
 	Builder, Invocation string
 	Dirty               bool
 }
@@ -58,6 +63,10 @@ type release struct {
 	sums    map[string]string
 	written []string
 	images  []image
+	// chartFile is the packaged chart.
+	chartFile string
+	// cosign signs in the registry; nil without Push, or Unsigned.
+	cosign *cosign.Cosign
 }
 
 // image is one that has been built.
@@ -65,6 +74,8 @@ type image struct {
 	name   string
 	index  v1.ImageIndex
 	digest v1.Hash
+	// sboms are the files with its bills of materials.
+	sboms []string
 }
 
 // Run builds a release.
@@ -79,6 +90,11 @@ func Run(ctx context.Context, options Options) error {
 			return err
 		}
 	}
+	if r.Keyless || r.Push != "" && !r.Unsigned {
+		if r.cosign, err = cosign.Build(ctx, r.Root, cosign.Key{Path: r.Key, Password: r.Password}); err != nil {
+			return err
+		}
+	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -89,8 +105,8 @@ func Run(ctx context.Context, options Options) error {
 		{"krew manifest", r.krew},
 		{"changes", r.changes},
 		{"checksums and provenance", func(context.Context) error { return r.attest() }},
-		{"signatures", func(context.Context) error { return r.sign(signer) }},
-		{"push", r.pushImages},
+		{"signatures", func(ctx context.Context) error { return errors.Join(r.sign(signer), r.signKeyless(ctx)) }},
+		{"push", r.push},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -102,6 +118,9 @@ func Run(ctx context.Context, options Options) error {
 }
 
 func prepare(ctx context.Context, options Options) (*release, error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
 	r := &release{Options: options, began: time.Now(), sums: map[string]string{}}
 	var err error
 	if r.Root, err = filepath.Abs(r.Root); err != nil {
@@ -166,7 +185,7 @@ func (r *release) add(name string) error {
 // attest writes the checksums of all files, and the statement of how they were built.
 func (r *release) attest() error {
 	statement := provenance.Build{
-		Version: r.Version, Commit: r.source.Commit, Platforms: userPlatforms, GoVersion: r.source.Toolchain,
+		Version: r.Version, Commit: r.source.Commit, Platforms: r.only(userPlatforms), GoVersion: r.source.Toolchain,
 		Flags: append(append([]string{"CGO_ENABLED=0"}, build.Flags...), r.builder.LinkerFlags()), Builder: r.Builder, Invocation: r.Invocation,
 	}
 	var names strings.Builder
@@ -221,19 +240,10 @@ func (r *release) sign(signer *signing.Signer) error {
 	)
 }
 
-func (r *release) pushImages(ctx context.Context) error {
-	if r.Push == "" {
+// signKeyless signs the checksums as who runs this.
+func (r *release) signKeyless(ctx context.Context) error {
+	if !r.Keyless {
 		return nil
 	}
-	for _, image := range r.images {
-		tag, err := name.NewTag(r.Push + "/" + image.name + ":" + r.Version)
-		if err != nil {
-			return err
-		}
-		if err := remote.WriteIndex(tag, image.index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-			return fmt.Errorf("push %s: %w", tag, err)
-		}
-		fmt.Printf("pushed %s@%s\n", tag.Name(), image.digest)
-	}
-	return nil
+	return r.cosign.SignFile(ctx, filepath.Join(r.Out, sumsFile), filepath.Join(r.Out, bundleFile))
 }

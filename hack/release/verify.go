@@ -17,7 +17,7 @@ import (
 )
 
 // unsummed are the files that the checksums do not cover, since they are made from them, or differ from run to run.
-var unsummed = []string{sumsFile, signatureFile, envelopeFile}
+var unsummed = []string{sumsFile, signatureFile, envelopeFile, bundleFile}
 
 // Verify checks that the files of a release are the files of its checksums and of its provenance, that there are no others, and, with
 // a verifier, that both are signed. It returns how many files there are.

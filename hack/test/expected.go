@@ -49,6 +49,7 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 				`refit/cri\.TestRealRuntimePulls$`:           "the step of pulls runs it on a runtime",
 				`refit/test/chaos\.TestSmallDose$`:           "the chaos step runs it on a cluster",
 				`refit/test/chart\.TestChart$`:               "the step of the chart runs it on a cluster",
+				`refit/test/chart\.TestReleaseIsInstalled`:   "make test-release runs it on a cluster",
 				`refit/test/chart\.TestRestartsUnderLoad`:    "make test-load runs it on a cluster",
 				`refit/test/chart\.TestUpgradeFromAnEarlier`: "needs the tag or commit of an earlier version",
 				`refit/cri\.TestDefaultRoots`:                "a part of it needs a machine without a runtime",
@@ -77,6 +78,7 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 			MaySkip: map[string]string{
 				`\.TestUpgradeFromAnEarlier`: "needs the tag or commit of an earlier version",
 				`\.TestRestartsUnderLoad`:    "takes 4 minutes: make test-load",
+				`\.TestReleaseIsInstalled`:   "builds two releases: make test-release",
 			},
 		},
 		endToEndStep: {Required: map[string]int{

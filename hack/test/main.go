@@ -76,7 +76,7 @@ func run(ctx context.Context, part string) error {
 	var faults []error
 	only := func(parts ...string) bool { return part == "" || slices.Contains(parts, part) }
 	if only(partCheck) {
-		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules))
+		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.site(ctx), s.unit(ctx, modules))
 	}
 	if only(partAudit) {
 		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx), s.rules(ctx))
@@ -131,7 +131,7 @@ func (s *suite) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(s.root, "dist", "test"), 0o755); err != nil {
 		return err
 	}
-	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"hack/packages.sh", "gcc=gcc libc6-dev"}})
+	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"hack/packages.sh", "gcc=gcc libc6-dev", "chromium=chromium"}})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *suite) modules() ([]string, error) {
 			if path != s.root {
 				return filepath.SkipDir
 			}
-		case entry.Name() == "go.mod" && folder != "." && folder != "tools":
+		case entry.Name() == "go.mod" && folder != "." && !strings.HasPrefix(folder, "tools"):
 			modules = append(modules, folder)
 		}
 		return nil
@@ -223,7 +223,7 @@ func (s *suite) generated(ctx context.Context) error {
 
 func (s *suite) generatedFiles() (map[string]string, error) {
 	files := map[string]string{}
-	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*/*.yaml", "deploy/chart/README.md", "docs/reference/api-*.md"} {
+	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*.yaml", "deploy/*/*.yaml", "deploy/chart/README.md", "docs/reference/api-*.md"} {
 		paths, err := filepath.Glob(filepath.Join(s.root, pattern))
 		if err != nil {
 			return nil, err
@@ -245,5 +245,5 @@ func (s *suite) generatedFiles() (map[string]string, error) {
 
 const (
 	unitTimeout = 15 * time.Minute
-	e2eTimeout  = 20 * time.Minute
+	e2eTimeout  = 35 * time.Minute
 )

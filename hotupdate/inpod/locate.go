@@ -39,8 +39,8 @@ func (p *Plugin) locate(ctx context.Context) error {
 	return p.missing(ctx)
 }
 
-// unavailable returns an error if an update would have to be undone, because reloading the program needs the API server and
-// it does not respond. The update then writes nothing.
+// unavailable returns an error if reloading the program needs the API server and it does not respond. Then the update writes
+// nothing, because it would have to be undone.
 func (p *Plugin) unavailable(ctx context.Context, version string) error {
 	err := p.locate(ctx)
 	if !errors.Is(err, httpapi.ErrUnavailable) {

@@ -71,7 +71,7 @@ func (p *Plugin) tryRestore(ctx context.Context, lock *hotupdate.Lock, o unresto
 			}
 			break
 		}
-		if i == 0 || errors.Is(newestErr, record.ErrLost) && !permanent(err) { // the newest one is lost for good, and this one may be available later
+		if i == 0 || errors.Is(newestErr, record.ErrLost) && !permanent(err) { // the newest one does not exist any more, and this one may be available later
 			newestErr = err
 		}
 	}

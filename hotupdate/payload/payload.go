@@ -94,7 +94,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	if l.left < 0 {
 		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
 	}
-	// One byte more than is left tells a body that ends here from one that goes on.
+	// Read one byte beyond the limit, to detect a body that is longer.
 	n, err := l.from.Read(b[:min(int64(len(b))-1, l.left)+1]) // left may be the largest int64
 	if l.left -= int64(n); l.left < 0 {
 		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)

@@ -14,9 +14,9 @@ const (
 	copies = 100
 )
 
-// Keep takes over files of a revision if the stage has none of the name. It leaves out a file whose name is now a folder or
-// whose folder is now a file, and a file with the name and SHA-256 of an entry of removed. A file that has been changed is
-// taken from another revision instead; mended are the names of these. Files that no revision has are returned in missing;
+// Keep copies files of a revision to the stage, except names that the stage already has. It leaves out a file whose name is now
+// a folder or whose folder is now a file, and a file with the name and SHA-256 of an entry of removed. If a file was changed on
+// disk, Keep takes it from another revision; mended has the names of such files. missing has the files that no revision has;
 // the caller puts them into the stage.
 func (g *Stage) Keep(r Revision, removed map[string]string, others []Revision) (mended []string, missing []File, err error) {
 	staged := g.Layer()

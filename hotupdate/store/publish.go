@@ -54,8 +54,8 @@ func (s *Store) Publish(from, to Revision) error {
 	return errors.Join(append(errs, s.sync("."))...)
 }
 
-// taken reports whether there is something at name, or a link of ours where name needs a folder. It returns an error if
-// that cannot be removed: a foreign file where name needs a folder, or a folder with foreign files.
+// taken reports whether name exists, or is below one of our links. It returns an error if what is there must not be removed:
+// a file of somebody else where name needs a folder, or a folder with such files.
 func (s *Store) taken(name string) (bool, error) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if s.ours(dir) {

@@ -226,8 +226,8 @@ func (s *Store) sync(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Revision reads a manifest. The error is ErrUnknownRevision if there is none, and ErrTampered if it is not what was
-// written.
+// Revision reads a manifest. The error is ErrUnknownRevision if there is none, and ErrTampered if it was changed
+// after it was written.
 func (s *Store) Revision(id string) (Revision, error) {
 	if !validID.MatchString(id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/cli/change"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/wait"
@@ -86,7 +86,7 @@ func (u *updater) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		known, err := facts.Read(u.pod)
+		known, err := reported.Read(u.pod)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (u *updater) follow(ctx context.Context) error {
 }
 
 // blocked reports whether the command has nothing to wait for: what it has requested is done, and something else is stuck.
-func (u *updater) blocked(decision *inplace.Decision, recorded *record.Record, known facts.Facts) (done bool, err error) {
+func (u *updater) blocked(decision *inplace.Decision, recorded *record.Record, known reported.Containers) (done bool, err error) {
 	ended := decision.Reason == inplace.BlockedPodEnded
 	if !ended && u.superseded() == nil && inplace.Settled(u.pod, recorded, known, time.Now(), change.Restarted(u.pod, u.asked), change.Resizes(u.asked)) {
 		u.Output.Say("not of this change: %s: %s", decision.Reason, decision.Message)

@@ -15,10 +15,10 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/cli/change"
 	"github.com/refit-project/refit/inplace/cli/turn"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/console"
 )
 
@@ -236,8 +236,8 @@ func (u *updater) refused(ctx context.Context, err error) error {
 		return err
 	}
 	recorded, recordErr := record.Read(u.pod)
-	known, factsErr := facts.Read(u.pod)
-	if recordErr != nil || factsErr != nil || recorded == nil && gate.Closed(u.pod) == nil ||
+	known, reportErr := reported.Read(u.pod)
+	if recordErr != nil || reportErr != nil || recorded == nil && gate.Closed(u.pod) == nil ||
 		inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
 		return err
 	}

@@ -71,7 +71,7 @@ func Message(pod *corev1.Pod) string {
 		"run the same kubectl refit set again, or refit-manager puts the pod back", condition.LastTransitionTime.UTC().Format(time.RFC3339), condition.Type)
 }
 
-// Shut reports whether the pod is not ready because of a gate that an update has closed or that nobody has opened yet.
+// Shut reports whether a gate keeps the pod not ready: an update has closed it, or it has no condition yet.
 func Shut(pod *corev1.Pod) bool {
 	return Closed(pod) != nil || has(pod, own) && !is(pod, own, corev1.ConditionTrue) ||
 		has(pod, shared) && kubelet.Condition(&pod.Status, shared) == nil

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -67,7 +67,7 @@ func envHash(pod *corev1.Pod, container string, is instance) uint64 {
 	if is.noEnv {
 		return 0
 	}
-	return facts.MetadataEnvHash(kubelet.ContainerIn(pod.Spec.Containers, container), func(env facts.MetadataEnv) string { return is.env[env.Name] })
+	return reported.MetadataEnvHash(kubelet.ContainerIn(pod.Spec.Containers, container), func(env reported.MetadataEnv) string { return is.env[env.Name] })
 }
 
 // stops returns the containers to restart now because their environment does not match the pod's metadata: those
@@ -83,7 +83,7 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 	for _, status := range current(pod) {
 		is, ok := known[status.ContainerID]
 		spec := kubelet.ContainerIn(pod.Spec.Containers, status.Name)
-		if !ok || is.noEnv || len(facts.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == facts.ExpectedEnvHash(spec, pod) {
+		if !ok || is.noEnv || len(reported.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == reported.ExpectedEnvHash(spec, pod) {
 			continue
 		}
 		if priority, has := plan.LaunchPriority(spec); has {
@@ -108,7 +108,7 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 // annotations.
 func changes(was, is *corev1.Pod) bool {
 	return !slices.EqualFunc(was.Spec.Containers, is.Spec.Containers, func(a, b corev1.Container) bool {
-		return a.Image == b.Image && facts.ExpectedEnvHash(&a, was) == facts.ExpectedEnvHash(&b, is)
+		return a.Image == b.Image && reported.ExpectedEnvHash(&a, was) == reported.ExpectedEnvHash(&b, is)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/internal/hook"
 	"github.com/refit-project/refit/internal/kubelet"
@@ -238,7 +238,7 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 		return instance{}, err
 	}
 	is := instance{hash: seen.Hash, image: seen.Image}
-	envs := facts.MetadataEnvs(kubelet.ContainerIn(pod.Spec.Containers, status.Name))
+	envs := reported.MetadataEnvs(kubelet.ContainerIn(pod.Spec.Containers, status.Name))
 	if len(envs) == 0 {
 		return is, nil
 	}

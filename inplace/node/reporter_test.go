@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -60,7 +60,7 @@ func TestReportIsWrittenOnceAndOnChange(t *testing.T) {
 		game := set.Containers[0]
 		if len(set.Containers) != 2 || game.Name != "game" || game.ContainerID != "containerd://game-0" || game.RestartCount != 0 ||
 			fmt.Sprintf("%x", game.Hashes.PlainHash) != kubelet.ContainerHash(&w.pod.Spec.Containers[0]) ||
-			game.Hashes.ExtractedEnvFromMetadataHash != facts.ExpectedEnvHash(&w.pod.Spec.Containers[0], w.pod) {
+			game.Hashes.ExtractedEnvFromMetadataHash != reported.ExpectedEnvHash(&w.pod.Spec.Containers[0], w.pod) {
 			t.Errorf("%+v", set)
 		}
 		for range 10 {
@@ -91,7 +91,7 @@ func TestChangedEnvironmentRestartsTheContainerOnceDuringAnUpdate(t *testing.T) 
 		if !slices.Equal(w.stopped, []string{"game-0"}) {
 			t.Errorf("stopped %q", w.stopped)
 		}
-		if got := w.reported().Containers[0].Hashes.ExtractedEnvFromMetadataHash; got != facts.ExpectedEnvHash(&w.pod.Spec.Containers[0], w.pod) {
+		if got := w.reported().Containers[0].Hashes.ExtractedEnvFromMetadataHash; got != reported.ExpectedEnvHash(&w.pod.Spec.Containers[0], w.pod) {
 			t.Errorf("hash %d is not of the new environment", got)
 		}
 	})

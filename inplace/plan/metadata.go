@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // metadata collects changed labels and annotations, and for each the containers whose environment refers to it.
@@ -80,7 +80,7 @@ func changedKeys(old, updated map[string]string) map[string]*string {
 // is not restarted for them, as in OpenKruise.
 func referred(container *corev1.Container, labels, annotations map[string]*string) v1beta1.InPlaceUpdateMetadata {
 	found := v1beta1.InPlaceUpdateMetadata{Labels: map[string]string{}, Annotations: map[string]string{}}
-	for _, env := range facts.MetadataEnvs(container) {
+	for _, env := range reported.MetadataEnvs(container) {
 		if env.Annotation && annotations[env.Key] != nil {
 			found.Annotations[env.Key] = *annotations[env.Key]
 		}

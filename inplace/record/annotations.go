@@ -16,6 +16,16 @@ import (
 // present state.
 var ErrMalformed = errors.New("malformed annotation")
 
+// Annotation returns the key of the annotation from which Read reads the record, or "" if the pod has none.
+func Annotation(pod *corev1.Pod) string {
+	for _, key := range []string{v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState} {
+		if _, ok := pod.Annotations[key]; ok {
+			return key
+		}
+	}
+	return ""
+}
+
 // Read reads the record from the pod's annotations. It returns nil for a pod that has never been updated in place.
 func Read(pod *corev1.Pod) (*Record, error) {
 	record := &Record{}

@@ -90,7 +90,7 @@ func (r *Record) adopted() *Record {
 	return next
 }
 
-// Adopt converts an update that OpenKruise applies after the drain to one of which nothing has been begun.
+// Adopt converts an update that OpenKruise applies after the drain to a record in which no change has begun.
 func (r *Record) Adopt() (*Record, error) {
 	var metadata struct {
 		Metadata struct {

@@ -1,5 +1,5 @@
-// Package cache is the cache of the manager: which objects and which fields of a pod it holds, the index of pods by node,
-// and the look-up of nodes. Decisions and writes must stay out.
+// Package cache is the cache of the manager: which objects it holds, the index of pods by node, and the look-up of nodes.
+// Features say what it keeps of pods, see package trim. Decisions and writes must stay out.
 package cache
 
 import (
@@ -9,16 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/cache/trim"
 )
 
 // ByObject are options for the cache of single types.
 type ByObject = map[client.Object]cache.ByObject
 
-// Options returns options for a cache that holds only what is used: of pods the fields that TrimPod keeps, of all other
+// Options returns options for a cache that holds only what is used: of pods the fields that features need, of all other
 // objects everything except managedFields and annotations beyond a bound. Each package of the manager adds options for the
 // types that only it reads.
-func Options(added ...ByObject) cache.Options {
-	byObject := ByObject{&corev1.Pod{}: {Transform: TrimPod}}
+func Options(pods *trim.Pods, added ...ByObject) cache.Options {
+	byObject := ByObject{&corev1.Pod{}: {Transform: pods.Transform}}
 	for _, types := range added {
 		for object, options := range types {
 			byObject[object] = options

@@ -3,10 +3,8 @@ package cache_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,54 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/internal/cache"
-	"github.com/refit-project/refit/internal/managedfields"
+	"github.com/refit-project/refit/internal/cache/trim"
 )
-
-func TestLargeAnnotationsAreCachedOnlyWhenRefitWroteThem(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 257)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Annotations: map[string]string{"foreign": long, "owned": long, "short": "x"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}, {
-			Manager: managedfields.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:owned":{}}}}`),
-		}},
-	}}
-	trimmed, err := cache.TrimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := trimmed.(*corev1.Pod)
-	if diff := cmp.Diff(map[string]string{"foreign": "", "owned": long, "short": "x"}, got.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-	if len(got.ManagedFields) != 1 {
-		t.Errorf("managed fields %v", got.ManagedFields)
-	}
-	if _, err := cache.TrimPod("not a pod"); err == nil {
-		t.Error("no error for an object that is not a pod")
-	}
-}
-
-// By them the webhooks know which callers are pods.
-func TestAddressesOfPodsAreCached(t *testing.T) {
-	t.Parallel()
-	for name, large := range map[string]string{"pod": "", "pod that is too large": strings.Repeat("x", 64<<10)} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": large}}, Spec: corev1.PodSpec{HostNetwork: true}}
-			pod.Status.PodIP, pod.Status.PodIPs = "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}
-			trimmed, err := cache.TrimPod(pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := trimmed.(*corev1.Pod)
-			if !got.Spec.HostNetwork || got.Status.PodIP != "10.0.0.1" || !cmp.Equal(got.Status.PodIPs, pod.Status.PodIPs) {
-				t.Errorf("host network %t, addresses %s, %v", got.Spec.HostNetwork, got.Status.PodIP, got.Status.PodIPs)
-			}
-		})
-	}
-}
 
 func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	t.Parallel()
@@ -118,14 +70,11 @@ func TestDaemonsAreKnownByNamespaceLabelAndName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod, err := cache.TrimPod(&corev1.Pod{ObjectMeta: tc.pod})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if refit, kruise := daemons.HasRefit(pod.(*corev1.Pod)), daemons.HasKruise(pod.(*corev1.Pod)); refit != tc.refit || kruise != tc.kruise {
+			pod := trim.NewPods().Of(&corev1.Pod{ObjectMeta: tc.pod})
+			if refit, kruise := daemons.HasRefit(pod), daemons.HasKruise(pod); refit != tc.refit || kruise != tc.kruise {
 				t.Errorf("of refit-daemon %t, of kruise-daemon %t", refit, kruise)
 			}
-			if got := daemons.Has(pod.(*corev1.Pod)); got != (tc.refit || tc.kruise) {
+			if got := daemons.Has(pod); got != (tc.refit || tc.kruise) {
 				t.Errorf("of a daemon %t", got)
 			}
 		})
@@ -148,7 +97,7 @@ func TestLivePodsAreReadInPagesAndTrimmed(t *testing.T) {
 			return nil
 		},
 	})
-	pods, err := cache.LivePods(t.Context(), live, client.InNamespace("shop"))
+	pods, err := cache.LivePods(t.Context(), live, trim.NewPods(), client.InNamespace("shop"))
 	if err != nil || len(pods) != 3 || pods[0].Name+pods[1].Name+pods[2].Name != "abc" || pods[2].Spec.SchedulerName != "" {
 		t.Errorf("%v, %v", pods, err)
 	}

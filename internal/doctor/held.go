@@ -51,11 +51,11 @@ func (e *examiner) held(ctx context.Context) []Finding {
 	}
 	var findings []Finding
 	if len(left) > 0 {
-		findings = one(Warning, "%s no InPlaceUpdatePolicy, so nothing updates or releases them: %s; create a policy, which releases its workload at the end of the update, or remove the hold and the labels %s and %s",
-			wording.Count(len(left), "held workload has", "held workloads have"), first(left), v1alpha1.LabelHeld, v1alpha1.LabelHoldUID)
+		findings = one(Warning, "%s no InPlaceUpdatePolicy, so nothing updates or releases them: %s; create a policy, which releases its workload at the end of the update, or remove the label %s, and then the hold and the label %s",
+			wording.Count(len(left), "held workload has", "held workloads have"), first(left), v1alpha1.LabelHoldUID, v1alpha1.LabelHeld)
 	}
 	if len(next) > 0 {
-		findings = append(findings, one(Warning, "%s no InPlaceUpdatePolicy, and the API server holds them when their templates change next: %s; remove the label %s, or create a policy",
+		findings = append(findings, one(Warning, "%s no InPlaceUpdatePolicy, and the API server holds them when their templates change next: %s; refit-manager removes the label %s within 10 minutes",
 			wording.Count(len(next), "workload has", "workloads have"), first(next), v1alpha1.LabelHoldUID)...)
 	}
 	switch {

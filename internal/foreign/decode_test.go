@@ -45,6 +45,7 @@ var decodes = map[string]string{
 	"sidecarset/revision":      "revisions in the namespace of Refit, which it has encoded itself",
 	"cli/completion":           "what the user has typed, and answers of the API server",
 	"cmd/kubectl-refit/usage":  "what the user has typed",
+	"cli/dashboard":            "what other commands of this program have encoded",
 	"rollout/cli":              "what the user has typed",
 	"inplace/cli/change":       "what the user has typed",
 }

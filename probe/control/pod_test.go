@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/test/kit/recorder"
 )
 
@@ -160,9 +160,5 @@ func TestAnOverriddenResultIsReportedOnce(t *testing.T) {
 
 func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	out, err := cache.TrimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.(*corev1.Pod)
+	return trim.NewPods(PodPart()).Of(pod)
 }

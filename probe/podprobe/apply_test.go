@@ -24,7 +24,7 @@ func TestWhatIsNotDesiredAnyMoreIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			planned := podprobe.Plan(applied(t, pod("a"), carried), podprobe.Fields{}, nil)
+			planned := planOf(t, applied(t, pod("a"), carried), podprobe.Fields{}, nil)
 			if !planned.Changed || !planned.Apply.Empty() {
 				t.Errorf("changed %t, to apply %+v", planned.Changed, planned.Apply)
 			}
@@ -49,7 +49,7 @@ func TestOverriddenKeysAreNamedInOrder(t *testing.T) {
 		labels = append(labels, fmt.Sprintf("label-%02d", i))
 	}
 	there, desired := overriddenPod(labels...)
-	planned := podprobe.Plan(there, desired, &desired)
+	planned := planOf(t, there, desired, &desired)
 	if diff := cmp.Diff(labels, planned.Overridden); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -60,12 +60,12 @@ func TestRecordOfOverriddenKeysFollowsTheProbes(t *testing.T) {
 	t.Parallel()
 	const record = v1alpha1.AnnotationOverridden
 	there, desired := overriddenPod("one", "two")
-	there = applied(t, there, podprobe.Plan(there, desired, &desired).Apply)
-	if again := podprobe.Plan(there, desired, nil); again.Changed {
+	there = applied(t, there, planOf(t, there, desired, &desired).Apply)
+	if again := planOf(t, there, desired, nil); again.Changed {
 		t.Errorf("a second write for the same: %+v", again)
 	}
 	delete(desired.Labels, "two")
-	planned := podprobe.Plan(there, desired, nil)
+	planned := planOf(t, there, desired, nil)
 	if text := planned.Apply.Annotations[record]; !planned.Changed || !strings.Contains(text, "one") || strings.Contains(text, "two") {
 		t.Errorf("changed %t, recorded %s", planned.Changed, text)
 	}
@@ -80,7 +80,7 @@ func TestTimesOfAConditionStay(t *testing.T) {
 	}
 	now := before
 	now.LastProbeTime = metav1.NewTime(noon.Add(time.Minute))
-	planned := podprobe.Plan(applied(t, pod("a"), podprobe.Fields{Conditions: []corev1.PodCondition{before}}), podprobe.Fields{Conditions: []corev1.PodCondition{now}}, nil)
+	planned := planOf(t, applied(t, pod("a"), podprobe.Fields{Conditions: []corev1.PodCondition{before}}), podprobe.Fields{Conditions: []corev1.PodCondition{now}}, nil)
 	if diff := cmp.Diff([]corev1.PodCondition{before}, planned.Apply.Conditions); diff != "" || planned.Changed {
 		t.Errorf("changed %t, conditions (-want +got):\n%s", planned.Changed, diff)
 	}
@@ -92,7 +92,7 @@ func TestConditionOfOthersIsNotKept(t *testing.T) {
 	there := pod("a", func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionTrue})
 	})
-	if got := podprobe.Desired(there, compile(marker("m")), podprobe.States{}, noon); len(got.Conditions) > 0 {
+	if got := desiredOf(t, there, compile(marker("m")), podprobe.States{}, noon); len(got.Conditions) > 0 {
 		t.Errorf("conditions %+v", got.Conditions)
 	}
 }
@@ -102,7 +102,7 @@ func TestReasonOfAConditionIsWritten(t *testing.T) {
 	t.Parallel()
 	failed := podprobe.Fields{Conditions: []corev1.PodCondition{{Type: idle, Status: corev1.ConditionFalse, Reason: podprobe.ReasonProbeFailed, Message: "late"}}}
 	unknown := podprobe.Fields{Conditions: []corev1.PodCondition{{Type: idle, Status: corev1.ConditionFalse, Reason: podprobe.ReasonProbeUnknown, Message: "late"}}}
-	planned := podprobe.Plan(applied(t, pod("a"), failed), unknown, nil)
+	planned := planOf(t, applied(t, pod("a"), failed), unknown, nil)
 	if diff := cmp.Diff(unknown.Conditions, planned.Apply.Conditions); diff != "" || !planned.Changed {
 		t.Errorf("changed %t, conditions (-want +got):\n%s", planned.Changed, diff)
 	}
@@ -111,7 +111,7 @@ func TestReasonOfAConditionIsWritten(t *testing.T) {
 // A daemon may say why there is no result, and the API refuses a condition without a time.
 func TestConditionOfAnUnknownResult(t *testing.T) {
 	t.Parallel()
-	got := podprobe.Desired(pod("a"), compile(marker("m")), podprobe.States{"m#idle": {State: v1alpha1.ProbeUnknown, Message: "no connection"}}, noon.Add(time.Millisecond))
+	got := desiredOf(t, pod("a"), compile(marker("m")), podprobe.States{"m#idle": {State: v1alpha1.ProbeUnknown, Message: "no connection"}}, noon.Add(time.Millisecond))
 	want := []corev1.PodCondition{{
 		Type: idle, Status: corev1.ConditionFalse, Reason: podprobe.ReasonProbeUnknown, Message: "no connection", LastTransitionTime: metav1.NewTime(noon),
 	}}

@@ -30,11 +30,11 @@ func TestWhatOthersOwnIsNotOurs(t *testing.T) {
 func TestAnEmptyLabelIsWritten(t *testing.T) {
 	t.Parallel()
 	desired := podprobe.Fields{Labels: map[string]string{"flag": ""}}
-	planned := podprobe.Plan(pod("a"), desired, nil)
+	planned := planOf(t, pod("a"), desired, nil)
 	if value, there := planned.Apply.Labels["flag"]; !planned.Changed || !there || value != "" || len(planned.Overridden) > 0 {
 		t.Errorf("%+v", planned)
 	}
-	if planned := podprobe.Plan(applied(t, pod("a"), planned.Apply), desired, &desired); planned.Changed {
+	if planned := planOf(t, applied(t, pod("a"), planned.Apply), desired, &desired); planned.Changed {
 		t.Errorf("written again: %+v", planned)
 	}
 }
@@ -43,9 +43,9 @@ func TestAnEmptyLabelIsWritten(t *testing.T) {
 func TestAChangeBesideAnOverriddenKeyIsWritten(t *testing.T) {
 	t.Parallel()
 	there, desired := overriddenPod("one")
-	there = applied(t, there, podprobe.Plan(there, desired, &desired).Apply)
+	there = applied(t, there, planOf(t, there, desired, &desired).Apply)
 	desired.Labels["other"] = "new"
-	planned := podprobe.Plan(there, desired, nil)
+	planned := planOf(t, there, desired, nil)
 	if diff := cmp.Diff(map[string]string{"other": "new"}, planned.Apply.Labels); diff != "" || !planned.Changed {
 		t.Errorf("changed %t, labels (-want +got):\n%s", planned.Changed, diff)
 	}
@@ -58,7 +58,7 @@ func TestAConditionOfOthersWithAnotherStatusIsReplaced(t *testing.T) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionFalse, Message: "said"})
 	})
 	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: true, corev1.ConditionFalse: false} {
-		planned := podprobe.Plan(there, podprobe.Fields{Conditions: []corev1.PodCondition{{Type: idle, Status: status, Message: "said"}}}, nil)
+		planned := planOf(t, there, podprobe.Fields{Conditions: []corev1.PodCondition{{Type: idle, Status: status, Message: "said"}}}, nil)
 		if planned.Changed != want || len(planned.Apply.Conditions) > 0 != want {
 			t.Errorf("%s: %+v", status, planned)
 		}
@@ -68,7 +68,7 @@ func TestAConditionOfOthersWithAnotherStatusIsReplaced(t *testing.T) {
 func TestAProbeWithoutAConditionSetsItsLabelsAlone(t *testing.T) {
 	t.Parallel()
 	silent := marker("m", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "" })
-	got := podprobe.Desired(pod("a"), compile(silent), podprobe.States{"m#idle": state(v1alpha1.ProbeSucceeded, "idle")}, noon)
+	got := desiredOf(t, pod("a"), compile(silent), podprobe.States{"m#idle": state(v1alpha1.ProbeSucceeded, "idle")}, noon)
 	want := podprobe.Fields{Labels: map[string]string{"free": "yes"}, Annotations: map[string]string{cost: "-10"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -81,7 +81,7 @@ func TestAConditionWithoutATimeGetsThatOfTheResult(t *testing.T) {
 	there := pod("a", func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionTrue})
 	})
-	got := podprobe.Desired(there, compile(marker("m")), podprobe.States{"m#idle": state(v1alpha1.ProbeSucceeded, "idle")}, noon.Add(time.Hour))
+	got := desiredOf(t, there, compile(marker("m")), podprobe.States{"m#idle": state(v1alpha1.ProbeSucceeded, "idle")}, noon.Add(time.Hour))
 	if len(got.Conditions) != 1 || !got.Conditions[0].LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("%+v", got.Conditions)
 	}
@@ -94,7 +94,7 @@ func TestWithoutAResultTheMarksOfTheLastOneStay(t *testing.T) {
 		"succeeded": {Labels: map[string]string{"free": "yes"}, Annotations: map[string]string{cost: "-10"}},
 		"failed":    {Labels: map[string]string{"busy": "yes"}, Annotations: map[string]string{cost: "10"}},
 	} {
-		if diff := cmp.Diff(last, podprobe.Desired(applied(t, pod("a"), last), compile(marker("m")), podprobe.States{}, noon)); diff != "" {
+		if diff := cmp.Diff(last, desiredOf(t, applied(t, pod("a"), last), compile(marker("m")), podprobe.States{}, noon)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -105,7 +105,7 @@ func TestAConditionThatHasGoneIsNotKept(t *testing.T) {
 	t.Parallel()
 	there := applied(t, pod("a"), podprobe.Fields{Conditions: []corev1.PodCondition{{Type: idle, Status: corev1.ConditionTrue}}})
 	there.Status.Conditions = nil
-	if got := podprobe.Desired(there, compile(marker("m")), podprobe.States{}, noon); len(got.Conditions) > 0 {
+	if got := desiredOf(t, there, compile(marker("m")), podprobe.States{}, noon); len(got.Conditions) > 0 {
 		t.Errorf("%+v", got.Conditions)
 	}
 }
@@ -113,7 +113,7 @@ func TestAConditionThatHasGoneIsNotKept(t *testing.T) {
 func TestPodsWithoutProbesAreNotInANodePodProbe(t *testing.T) {
 	t.Parallel()
 	other := pod("other", func(p *corev1.Pod) { p.Labels["app"] = "web" })
-	spec, omitted := podprobe.NodeSpec([]*corev1.Pod{other, pod("a")}, compile(marker("m")))
+	spec, omitted := specOf(t, []*corev1.Pod{other, pod("a")}, compile(marker("m")))
 	if len(spec.PodProbes) != 1 || spec.PodProbes[0].Name != "a" || len(omitted) > 0 {
 		t.Errorf("%+v, left out %v", spec.PodProbes, omitted)
 	}
@@ -130,7 +130,7 @@ func TestAPodHas256Probes(t *testing.T) {
 			}
 		}))
 	}
-	spec, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a")}, compile(markers...))
+	spec, _ := specOf(t, []*corev1.Pod{pod("a")}, compile(markers...))
 	if len(spec.PodProbes) != 1 || len(spec.PodProbes[0].Probes) != 256 {
 		t.Errorf("%d pods", len(spec.PodProbes))
 	}

@@ -74,7 +74,7 @@ func TestDesired(t *testing.T) {
 					*m = map[string]string{}
 				}
 			}
-			got := podprobe.Desired(tc.pod, compile(tc.markers...), tc.states, noon)
+			got := desiredOf(t, tc.pod, compile(tc.markers...), tc.states, noon)
 			for i := range got.Conditions {
 				if !got.Conditions[i].LastTransitionTime.Equal(&metav1.Time{Time: noon}) {
 					t.Errorf("changed at %v", got.Conditions[i].LastTransitionTime)
@@ -91,7 +91,7 @@ func TestDesired(t *testing.T) {
 func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 	t.Parallel()
 	long := podprobe.States{"m#idle": state(v1alpha1.ProbeFailed, strings.Repeat("ä", 1000))}
-	got := podprobe.Desired(pod("a"), compile(marker("m")), long, noon).Conditions[0].Message
+	got := desiredOf(t, pod("a"), compile(marker("m")), long, noon).Conditions[0].Message
 	if got != strings.Repeat("ä", 512) {
 		t.Errorf("%d bytes: %q", len(got), got[len(got)-8:])
 	}
@@ -109,16 +109,16 @@ type life struct {
 
 func (l *life) see(markers []v1alpha1.PodProbeMarker, states podprobe.States) {
 	l.t.Helper()
-	wanted := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(time.Hour))
-	planned := podprobe.Plan(l.pod, wanted, l.last)
+	wanted := desiredOf(l.t, l.pod, compile(markers...), states, noon.Add(time.Hour))
+	planned := planOf(l.t, l.pod, wanted, l.last)
 	l.overridden = append(l.overridden, planned.Overridden...)
 	if !planned.Changed {
 		return
 	}
 	l.writes++
 	l.pod, l.last = applied(l.t, l.pod, planned.Apply), &wanted
-	again := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(2*time.Hour))
-	if again := podprobe.Plan(l.pod, again, l.last); again.Changed || len(again.Overridden) > 0 {
+	again := desiredOf(l.t, l.pod, compile(markers...), states, noon.Add(2*time.Hour))
+	if again := planOf(l.t, l.pod, again, l.last); again.Changed || len(again.Overridden) > 0 {
 		l.t.Errorf("a second write for the same: %+v", again)
 	}
 }
@@ -264,7 +264,7 @@ func TestTwoProbesOfOneConditionOfWhichOneHasNoResult(t *testing.T) {
 	t.Parallel()
 	l, both := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m"), marker("n")}
 	l.see(both, said(v1alpha1.ProbeSucceeded))
-	got := podprobe.Desired(l.pod, compile(both...), podprobe.States{"n#idle": state(v1alpha1.ProbeFailed, "busy")}, noon).Conditions
+	got := desiredOf(t, l.pod, compile(both...), podprobe.States{"n#idle": state(v1alpha1.ProbeFailed, "busy")}, noon).Conditions
 	if len(got) != 1 || got[0].Status != corev1.ConditionFalse || got[0].Message != "busy" {
 		t.Errorf("%+v", got)
 	}

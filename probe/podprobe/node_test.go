@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/probe/podprobe"
 )
 
 // probesToRun lists what a node is to probe as "pod marker#probe".
@@ -125,7 +124,7 @@ func TestNodeSpec(t *testing.T) {
 			if tc.want == nil {
 				tc.want = []string{}
 			}
-			spec, left := podprobe.NodeSpec(tc.pods, compile(tc.markers...))
+			spec, left := specOf(t, tc.pods, compile(tc.markers...))
 			if diff := cmp.Diff(tc.want, probesToRun(spec)); diff != "" || len(left) != 0 {
 				t.Errorf("%v left out (-want +got):\n%s", left, diff)
 			}
@@ -140,7 +139,7 @@ func TestNamedPortsAndAddressesAreFollowed(t *testing.T) {
 		tcp.Probe.HTTPGet, tcp.Probe.TCPSocket = nil, &corev1.TCPSocketAction{Port: intstr.FromString("http")}
 		m.Spec.Probes = []v1alpha1.PodContainerProbe{httpProbe("http", intstr.FromString("http")), tcp, httpProbe("gone", intstr.FromString("metrics"))}
 	}))
-	spec, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a"), pod("b", func(p *corev1.Pod) {
+	spec, _ := specOf(t, []*corev1.Pod{pod("a"), pod("b", func(p *corev1.Pod) {
 		p.Status.PodIP = "10.0.0.2"
 		p.Spec.Containers[0].Ports[0].ContainerPort = 9090
 	})}, markers)
@@ -163,7 +162,7 @@ func TestDeletingWayLeavesGatewayAlone(t *testing.T) {
 	t.Parallel()
 	pods := []*corev1.Pod{pod("a"), pod("a", func(p *corev1.Pod) { p.Namespace, p.UID = "bank", "uid-bank" })}
 	abroad := marker("way", func(m *v1alpha1.PodProbeMarker) { m.Namespace = "bank" })
-	spec, _ := podprobe.NodeSpec(pods, compile(marker("gateway"), abroad))
+	spec, _ := specOf(t, pods, compile(marker("gateway"), abroad))
 	if diff := cmp.Diff([]string{"bank/a way#idle", "shop/a gateway#idle"}, probesToRun(spec)); diff != "" {
 		t.Errorf("without shop/way (-want +got):\n%s", diff)
 	}
@@ -172,7 +171,7 @@ func TestDeletingWayLeavesGatewayAlone(t *testing.T) {
 func TestRemovedProbeIsTakenOut(t *testing.T) {
 	t.Parallel()
 	renamed := marker("m", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "free" })
-	spec, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a")}, compile(renamed))
+	spec, _ := specOf(t, []*corev1.Pod{pod("a")}, compile(renamed))
 	if diff := cmp.Diff([]string{"shop/a m#free"}, probesToRun(spec)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -193,7 +192,7 @@ func TestOneNamespaceDoesNotCrowdOutOthers(t *testing.T) {
 	for i := range 20 {
 		pods = append(pods, pod(fmt.Sprintf("greedy-%d", i), func(p *corev1.Pod) { p.Namespace = "a-tenant" }))
 	}
-	spec, left := podprobe.NodeSpec(pods, compile(greedy, marker("m")))
+	spec, left := specOf(t, pods, compile(greedy, marker("m")))
 	if len(left) != 20 || len(spec.PodProbes) != 1 || spec.PodProbes[0].Name != "modest" {
 		t.Errorf("%v left out, probed %v", left, probesToRun(spec))
 	}

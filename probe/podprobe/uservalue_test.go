@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/probe/podprobe"
 )
 
 // What a user has set by hand is neither fought over nor removed.
@@ -16,7 +15,7 @@ func TestAUsersValueStays(t *testing.T) {
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
 
-	taken := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	taken := desiredOf(t, l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
 	delete(taken.Annotations, cost) // an update by somebody else ends our ownership
 	l.pod = applied(t, l.pod, taken)
 	l.pod.Annotations[cost] = "77"
@@ -47,7 +46,7 @@ func TestAUsersValueStaysWhileThereIsNoResult(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
-	taken := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	taken := desiredOf(t, l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
 	delete(taken.Annotations, cost)
 	l.pod = applied(t, l.pod, taken)
 	l.pod.Annotations[cost] = "77"
@@ -65,7 +64,7 @@ func TestAUsersValueThatIsTheOneOfAnotherStateStaysWhileThereIsNoResult(t *testi
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeFailed))
-	taken := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeFailed), noon)
+	taken := desiredOf(t, l.pod, compile(m...), said(v1alpha1.ProbeFailed), noon)
 	delete(taken.Annotations, cost)
 	l.pod = applied(t, l.pod, taken)
 	l.pod.Annotations[cost] = "-10" // the value after a success
@@ -80,7 +79,7 @@ func TestAUsersRemovalStays(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
-	removed := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	removed := desiredOf(t, l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
 	delete(removed.Labels, "free")
 	l.pod = applied(t, l.pod, removed)
 	l.writes = 0

@@ -179,15 +179,15 @@ func TestAnnotationsFromTheCreationAreTakenOver(t *testing.T) {
 	if diff := cmp.Diff(podprobe.AtCreation(created, markers), desired.Annotations); diff != "" {
 		t.Fatalf("(-at creation +on the node):\n%s", diff)
 	}
-	planned := podprobe.Plan(created, desired, nil)
+	planned := planOf(t, created, desired, nil)
 	if !planned.Changed || len(planned.Apply.Annotations) != 2 {
 		t.Errorf("planned %+v", planned)
 	}
 	taken := applied(t, created, planned.Apply)
-	if planned := podprobe.Plan(taken, desired, &desired); planned.Changed {
+	if planned := planOf(t, taken, desired, &desired); planned.Changed {
 		t.Errorf("applied again: %+v", planned)
 	}
-	if planned := podprobe.Plan(taken, podprobe.Fields{}, &desired); !planned.Changed || len(planned.Apply.Annotations) != 0 {
+	if planned := planOf(t, taken, podprobe.Fields{}, &desired); !planned.Changed || len(planned.Apply.Annotations) != 0 {
 		t.Errorf("without the marker: %+v", planned)
 	}
 	if got := podprobe.AtCreation(created, nil); len(got) != 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/recheck"
 )
@@ -104,7 +104,7 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 // updating reports whether an update of the pod is recorded that has not ended. left says that the next action is a
 // write, which only a user's command makes.
 func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, until recheck.At) {
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // ignore unreadable annotations, which others may have written
 	}
@@ -121,7 +121,7 @@ func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, unt
 }
 
 // next returns what comes next in a recorded update, and whether the update is in progress.
-func next(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time) (kind inplace.Kind, unfinished bool) {
+func next(pod *corev1.Pod, recorded *record.Record, known reported.Containers, now time.Time) (kind inplace.Kind, unfinished bool) {
 	if !recent(recorded.Changed(), now) {
 		return kind, false
 	}
@@ -131,7 +131,7 @@ func next(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.
 
 // UpdatedBy returns the SidecarSet whose update of the pod is in progress; "" if there is none.
 func UpdatedBy(pod *corev1.Pod, now time.Time) string {
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // ignore unreadable annotations, which others may have written
 	}

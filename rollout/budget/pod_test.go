@@ -58,7 +58,13 @@ func exited(code int32, policy corev1.RestartPolicy) func(*corev1.Pod) {
 }
 
 func annotated(key, value string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations[key] = value }
+	return func(pod *corev1.Pod) {
+		pod.Annotations[key] = value
+		if key == v1beta1.AnnotationSidecarSetInPlaceUpdateState { // SidecarSets update only what they have injected
+			pod.Annotations[v1beta1.AnnotationSidecarSetList] = "log"
+			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
+		}
+	}
 }
 
 // begun is a record of an update of the image that was begun some time ago.
@@ -94,7 +100,7 @@ func TestOnlyAPodThatCannotComeBackByItselfIsStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, again := budget.Observe(tt.pod, nil, 0, now)
+			got, again := observe(t, tt.pod, nil, 0, now)
 			if got.Stuck != tt.stuck {
 				t.Errorf("stuck %t, want %t", got.Stuck, tt.stuck)
 			}
@@ -148,11 +154,15 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		requests []*v1beta1.ContainerRecreateRequest
 		underWay bool
 	}{
-		"nothing":                                       {pod: ready()},
-		"a request":                                     {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
-		"a request that nobody has looked at":           {pod: ready(), requests: request("web-0", "", ""), underWay: true},
-		"a request that has ended":                      {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
-		"one that failed, and its stop goes on":         {pod: ready(), requests: stopping("cri://1", end), underWay: true},
+		"nothing":                               {pod: ready()},
+		"a request":                             {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
+		"a request that nobody has looked at":   {pod: ready(), requests: request("web-0", "", ""), underWay: true},
+		"a request that has ended":              {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
+		"one that failed, and its stop goes on": {pod: ready(), requests: stopping("cri://1", end), underWay: true},
+		"a grace period of ten minutes goes on": {pod: ready(func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(600)) }), requests: stopping("cri://1", func(r *v1beta1.ContainerRecreateRequest) {
+			end(r)
+			r.Status.CompletionTime = &metav1.Time{Time: now.Add(-5 * time.Minute)}
+		}), underWay: true},
 		"one that failed, and the container is another": {pod: ready(), requests: stopping("cri://0", end)},
 		"one that was deleted, and its stop goes on":    {pod: ready(), requests: stopping("cri://1", deleted), underWay: true},
 		"one that was deleted before it stopped any":    {pod: ready(), requests: stopping("", deleted)},
@@ -182,7 +192,7 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := budget.Observe(tt.pod, tt.requests, 0, now)
+			got, _ := observe(t, tt.pod, tt.requests, 0, now)
 			if got.UnderWay != tt.underWay || got.Available == tt.underWay {
 				t.Errorf("under way %t, available %t", got.UnderWay, got.Available)
 			}
@@ -192,7 +202,7 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 
 func TestAPodThatIsBeingDeletedDoesNotServe(t *testing.T) {
 	t.Parallel()
-	if p, _ := budget.Observe(podOf(true, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), nil, 0, now); p.Ready {
+	if p, _ := observe(t, podOf(true, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), nil, 0, now); p.Ready {
 		t.Errorf("%+v", p)
 	}
 }
@@ -216,7 +226,7 @@ func TestOnlyTheNextWriteOfACommandIsLeftToAUser(t *testing.T) {
 			t.Parallel()
 			pod := podOf(true)
 			pod.Annotations = tt.annotations
-			if p, _ := budget.Observe(pod, nil, 0, now); !p.UnderWay || p.Left != tt.left {
+			if p, _ := observe(t, pod, nil, 0, now); !p.UnderWay || p.Left != tt.left {
 				t.Errorf("under way %t, left %t", p.UnderWay, p.Left)
 			}
 		})
@@ -260,11 +270,11 @@ func instance(id string) func(*corev1.Pod) {
 
 func TestAPodIsAvailableWhenItHasBeenReadyForLongEnough(t *testing.T) {
 	t.Parallel()
-	p, again := budget.Observe(podOf(true, since(4*time.Second)), nil, 10*time.Second, now)
+	p, again := observe(t, podOf(true, since(4*time.Second)), nil, 10*time.Second, now)
 	if !p.Ready || p.Available || !again.Equal(now.Add(6*time.Second)) {
 		t.Errorf("%+v, again in %s", p, again.Sub(now))
 	}
-	if p, _ = budget.Observe(podOf(true, since(10*time.Second)), nil, 10*time.Second, now); !p.Available {
+	if p, _ = observe(t, podOf(true, since(10*time.Second)), nil, 10*time.Second, now); !p.Available {
 		t.Errorf("%+v", p)
 	}
 }
@@ -277,7 +287,7 @@ func TestAPodWhoseStopOutlivesItsRequestIsLookedAtAgain(t *testing.T) {
 		Phase: v1beta1.ContainerRecreateRequestCompleted, CompletionTime: &metav1.Time{Time: now},
 		ContainerRecreateStates: []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", ContainerID: "cri://1", Phase: v1beta1.ContainerRecreateRequestFailed}},
 	}
-	p, again := budget.Observe(podOf(true), []*v1beta1.ContainerRecreateRequest{request}, 0, now)
+	p, again := observe(t, podOf(true), []*v1beta1.ContainerRecreateRequest{request}, 0, now)
 	if !p.UnderWay || !again.After(now) || again.After(now.Add(10*time.Second)) {
 		t.Errorf("under way %t, again after %s", p.UnderWay, again.Sub(now))
 	}

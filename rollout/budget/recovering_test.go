@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/rollout/budget"
 )
 
 // Else all pods of a workload whose readiness fails for 4 s are taken out one after the other, and take longer to be ready again.
@@ -79,7 +78,7 @@ func TestAPodThatHasNotBeenReadySinceItsRestartOrUpdateIsUnderWay(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := budget.Observe(tt.pod, tt.requests, 0, now)
+			got, _ := observe(t, tt.pod, tt.requests, 0, now)
 			if got.UnderWay != tt.underWay {
 				t.Errorf("under way %t, want %t; %+v", got.UnderWay, tt.underWay, got)
 			}

@@ -35,8 +35,8 @@ func Pause(ctx context.Context, config Config, name string, paused bool) error {
 // shortestDeadline is the shortest activeDeadlineSeconds that the API accepts.
 const shortestDeadline = 3
 
-// Abort ends a RestartRollout: no restart begins any more, and it fails when those that have begun are completed. It stays, with its
-// requests, as long as its ttlSecondsAfterFinished.
+// Abort ends a RestartRollout: it starts no further restart, and fails when the ones in progress have ended. The object and its
+// requests are deleted after ttlSecondsAfterFinished.
 func Abort(ctx context.Context, config Config, name string) error {
 	object, err := config.inProgress(ctx, name)
 	if err != nil {

@@ -61,8 +61,8 @@ var (
 	errTimeout = fmt.Errorf("the restart is %w", console.ErrTimeout)
 )
 
-// Run restarts the targets. Several are checked before the first is restarted, and then restarted one after another, each to its end, or
-// all at once if nobody waits for their ends.
+// Run restarts the targets. It checks all of them first. Then it restarts one after another and waits for each; without waiting it
+// restarts all at once.
 func Run(ctx context.Context, config Config, targets ...Target) error {
 	ctx, cancel := config.limited(ctx)
 	defer cancel()
@@ -112,7 +112,7 @@ func restart(ctx context.Context, config Config, target Target) error {
 	return r.rollout(ctx, target)
 }
 
-// withRest adds the targets that were not begun to the error of the one before.
+// withRest adds the targets that were not restarted to the error of the one before.
 func withRest(err error, rest []Target) error {
 	if len(rest) == 0 {
 		return err

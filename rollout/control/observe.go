@@ -81,7 +81,7 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
 		return err
 	}
-	pods, err := cache.LivePods(ctx, r.live, append(of.list(observed), client.InNamespace(object.Namespace))...)
+	pods, err := cache.LivePods(ctx, r.live, trimmer, append(of.list(observed), client.InNamespace(object.Namespace))...)
 	if err != nil {
 		return err
 	}

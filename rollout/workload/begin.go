@@ -24,7 +24,7 @@ func (v *view) begin(observed Observation) {
 		v.undo("pods have failed")
 	case failed > 0 && v.policy.Spec.FailurePolicy != v1alpha1.UpdateFailureContinue:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s: no further pod is updated; change the template, or repair the pods", wording.Count(failed, "pod has failed", "pods have failed")))
-	case v.policy.Spec.Paused && !v.leaving():
+	case v.policy.Spec.Paused && !v.deleting():
 		v.pausedFor("spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left"))
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
@@ -90,7 +90,7 @@ func (v *view) evict(observed Observation) {
 
 // allowed returns how many more pods may get the template, and why not more.
 func (v *view) allowed() (n int, reason, message string) {
-	if v.leaving() || v.goesBack() { // the update is completed first
+	if v.deleting() || v.goesBack() { // the update is completed first
 		return math.MaxInt, "", ""
 	}
 	have := 0

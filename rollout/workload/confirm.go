@@ -28,14 +28,14 @@ func (d *Decision) Continues() map[types.UID]bool {
 	return pods
 }
 
-// Concludes reports whether a decision says something about all pods, compared with the status before it: a write to the workload,
-// an eviction, a pull of an image or that nothing has to be pulled any more, the end of an update or of a step, or the first
-// failure. It is rare, and has to be made with pods that were read from the API server.
+// Concludes reports whether a decision depends on all pods, compared with the status before it: a write to the workload, an
+// eviction, the begin or end of pulls of images, the end of an update or of a step, or the first failure. Such a decision is
+// rare, and is made only with pods that were read from the API server. The label refit.dev/hold-uid does not depend on pods.
 func (d *Decision) Concludes(before *v1alpha1.InPlaceUpdatePolicyStatus) bool {
 	after := &d.Status
 	return before.Update != nil && after.Update == nil || before.StepTime == nil && after.StepTime != nil ||
 		before.FailedPods == 0 && after.FailedPods > 0 || before.CurrentRevision != after.CurrentRevision || pulledNow(before.Update, after.Update) ||
-		slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Pod == nil || a.Kind == ActionEvict })
+		slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Pod == nil && a.Kind != ActionHoldLabel || a.Kind == ActionEvict })
 }
 
 // pulledNow reports whether an update has just stopped waiting for images.

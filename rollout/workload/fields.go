@@ -97,7 +97,7 @@ func (f *Fields) Update(pod *corev1.Pod, options plan.Options) (plan.Update, err
 	return plan.New(plan.Template(pod), f.wanted(pod), options)
 }
 
-// wanted returns the pod as it is to be.
+// wanted returns a copy of the pod with the changes.
 func (f *Fields) wanted(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	wanted := plan.Template(pod)
 	for _, c := range f.update.Containers {

@@ -45,12 +45,12 @@ func (v *view) finish() {
 	default:
 		status.Update, status.Step, status.StepTime = nil, nil, nil
 		status.CurrentRevision = w.Revision
-		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template"+v.apart())
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template"+v.excludedPods())
 	}
 }
 
-// apart ends a message about all pods if the owner of a StatefulSet excludes some.
-func (v *view) apart() string {
+// excludedPods returns the end of a message about all pods: how many of them the partition of a StatefulSet excludes.
+func (v *view) excludedPods() string {
 	n := 0
 	for _, p := range v.pods {
 		if p.excluded && !p.has {
@@ -91,9 +91,9 @@ func (v *view) finishReplicaSets() bool {
 	return false
 }
 
-// history returns the ReplicaSet to which the former template has to be written before the active one gets the new template; nil if
-// there is none. If another ReplicaSet has the new template, it gets the former one: of equal ReplicaSets the Deployment's controller takes the older
-// one, and would move all pods to it.
+// history returns the ReplicaSet to which the former template is written before the active one gets the new template; nil if there
+// is none. If another ReplicaSet has the new template, it gets the former one: if two ReplicaSets have the template of the
+// Deployment, its controller chooses the older one and would move all pods to it.
 func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	w, kept := v.workload, false
 	for _, r := range w.ReplicaSets {
@@ -137,8 +137,8 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.pausedFor("the owner of the workload has paused it")
-	case w.Held && v.leave():
-	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.leaving():
+	case w.Held && v.applyDeletionPolicy():
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)

@@ -9,8 +9,7 @@ import (
 )
 
 // Has reports whether a pod has the present template. It compares only the fields of the update, because it is called for all
-// pods: a plan would copy and compare each pod. A pod from a cache must be complete enough
-// for that: see Comparable in package internal/cache.
+// pods: a plan would copy and compare each pod. A pod from a cache must be complete enough for that, see [Comparable].
 func (f *Fields) Has(pod *corev1.Pod) bool {
 	for _, c := range f.update.Containers {
 		has, wanted := plan.Find(&pod.Spec, c.Name), plan.Find(&f.template.Spec, c.Name)

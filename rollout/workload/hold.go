@@ -114,13 +114,20 @@ func (v *view) holdLabel(holds bool) bool {
 	now, uid := v.workload.Labels[v1alpha1.LabelHoldUID], string(v.workload.UID)
 	switch {
 	case v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner, v.policy.DeletionTimestamp != nil && !v.workload.Held:
-		if now != "" {
-			v.act(Action{Kind: ActionHoldLabel})
-		}
+		return v.unlabel()
 	case holds && now != uid && v.policy.DeletionTimestamp == nil:
 		v.act(Action{Kind: ActionHoldLabel, Label: uid})
 	}
 	return now != ""
+}
+
+// unlabel removes the label from the workload, if there is one. It reports whether the workload has the label.
+func (v *view) unlabel() bool {
+	if v.workload == nil || v.workload.Labels[v1alpha1.LabelHoldUID] == "" {
+		return false
+	}
+	v.act(Action{Kind: ActionHoldLabel})
+	return true
 }
 
 // HoldLabel returns a merge patch that sets the label by which the API server holds the workload, or removes it if value is empty.

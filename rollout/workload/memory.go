@@ -14,14 +14,14 @@ import (
 // compare all pods and read the records of their updates, although few have changed. The zero value is empty. Two calls must
 // not use the same Memory at the same time.
 type Memory struct {
-	of   string // the template and the policy for which the pods were judged
-	pods map[types.UID]*judgement
+	of   string // the template and the policy with which the pods were compared
+	pods map[types.UID]*knownPod
 }
 
-// judgement is the state of a pod in one version, without the pod.
-type judgement struct {
+// knownPod is the state of a pod in one version, without the pod.
+type knownPod struct {
 	version string
-	until   recheck.At // when to judge the pod again even if it has not changed
+	until   recheck.At // when to look at the pod again even if it has not changed
 	again   recheck.At // when to call Next again
 	pod     pod
 }
@@ -29,7 +29,7 @@ type judgement struct {
 // unsettled is how long the state of a pod is kept that is not available, is being updated, or has failed.
 const unsettled = 10 * time.Second
 
-// remember makes the memory forget the pods if they were judged for another template or policy.
+// remember makes the memory forget the pods if they were compared with another template or policy.
 func (v *view) remember(m *Memory) {
 	if m == nil || v.fields == nil {
 		return
@@ -37,7 +37,7 @@ func (v *view) remember(m *Memory) {
 	w := v.workload
 	of := string(must.JSON([]any{v.policy.UID, v.policy.Generation, w.UID, w.Generation, w.Revision, w.Label, v.fields.update, v.decision.Status.Update}))
 	if m.of != of || m.pods == nil {
-		m.of, m.pods = of, map[types.UID]*judgement{}
+		m.of, m.pods = of, map[types.UID]*knownPod{}
 	}
 	v.memory = m
 }
@@ -55,11 +55,11 @@ func (v *view) state(item *corev1.Pod) pod {
 	}
 	before := v.decision.Again
 	v.decision.Again = recheck.At{}
-	p := v.judged(item)
+	p := v.podState(item)
 	again := v.decision.Again
 	v.decision.Again = before.Or(again.Time)
 	if usable {
-		kept := &judgement{version: item.ResourceVersion, again: again, until: again, pod: p}
+		kept := &knownPod{version: item.ResourceVersion, again: again, until: again, pod: p}
 		kept.pod.Pod = nil
 		if !p.done() || p.budget.UnderWay || p.failure != nil {
 			kept.until = again.Or(v.now.Add(unsettled))
@@ -74,7 +74,7 @@ func (v *view) forget(items []*corev1.Pod) {
 	if v.memory == nil || len(v.memory.pods) <= len(items) {
 		return
 	}
-	kept := make(map[types.UID]*judgement, len(items))
+	kept := make(map[types.UID]*knownPod, len(items))
 	for _, item := range items {
 		if of := v.memory.pods[item.UID]; of != nil {
 			kept[item.UID] = of

@@ -10,7 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/workload"
 )
@@ -52,11 +51,7 @@ func (w *world) cached(observed workload.Observation) workload.Observation {
 	w.t.Helper()
 	pods := make([]*corev1.Pod, len(observed.Pods))
 	for i, pod := range observed.Pods {
-		trimmed, err := cache.TrimPod(pod.DeepCopy())
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if pods[i] = trimmed.(*corev1.Pod); !cache.Comparable(pods[i]) {
+		if pods[i] = cached(pod); !workload.Comparable(pods[i]) {
 			return observed
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type Observation struct {
 	// Workload is the target; nil if it does not exist.
 	Workload *Workload
-	// Unreadable says why the workload cannot be read; empty if it can.
+	// Unreadable says why the workload cannot be read; empty if it can. Of such a workload only the metadata and the kind are used.
 	Unreadable string
 	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
 	Unheld string
@@ -95,7 +95,8 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	switch {
 	case observed.Unreadable != "":
 		v.refuse(v1alpha1.ReasonTargetNotReadable, observed.Unreadable)
-		v.decision.Finalizer = slices.Contains(policy.Finalizers, v1alpha1.FinalizerInPlaceUpdate) && policy.DeletionTimestamp == nil
+		labelled := v.unlabel() // without an accepted policy nobody would release it
+		v.decision.Finalizer = slices.Contains(policy.Finalizers, v1alpha1.FinalizerInPlaceUpdate) && (policy.DeletionTimestamp == nil || labelled)
 		return v.decision
 	case observed.Workload == nil:
 		v.refuse(v1alpha1.ReasonTargetNotFound, policy.Spec.TargetRef.Kind+" "+policy.Spec.TargetRef.Name+" does not exist")
@@ -172,7 +173,7 @@ func (v *view) proceed(observed Observation) {
 	w := v.workload
 	switch {
 	case v.restored:
-		v.putBack(observed)
+		v.updateToFormer(observed)
 	case v.fields.none():
 		v.finish()
 	case w.mixed() && w.OwnerHolds:
@@ -185,8 +186,8 @@ func (v *view) proceed(observed Observation) {
 		v.finish() // it has been released
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
-	case w.Held && v.leave():
-	case v.undone() && (v.decision.Status.Update != nil || v.leaving()):
+	case w.Held && v.applyDeletionPolicy():
+	case v.undone() && (v.decision.Status.Update != nil || v.deleting()):
 		v.undo("this template has failed before") // again, if the former template was not written
 	case v.undone():
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; change it to try again")
@@ -195,10 +196,10 @@ func (v *view) proceed(observed Observation) {
 	}
 }
 
-// leave does what the policy says about an update in progress when the policy is deleted. It reports whether nothing else
-// is to be done.
-func (v *view) leave() bool {
-	if !v.leaving() {
+// applyDeletionPolicy does what spec.deletionPolicy says about an update in progress, if the policy is being deleted. It reports
+// whether nothing else is to be done.
+func (v *view) applyDeletionPolicy() bool {
+	if !v.deleting() {
 		return false
 	}
 	switch v.policy.Spec.DeletionPolicy {
@@ -214,8 +215,8 @@ func (v *view) leave() bool {
 	return false
 }
 
-// leaving reports whether the policy is being deleted.
-func (v *view) leaving() bool { return v.policy.DeletionTimestamp != nil }
+// deleting reports whether the policy is being deleted.
+func (v *view) deleting() bool { return v.policy.DeletionTimestamp != nil }
 
 // update updates pods, and finishes when all have the template.
 func (v *view) update(observed Observation) {

@@ -16,8 +16,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -76,15 +76,15 @@ func (v *view) observe(observed Observation) {
 	slices.SortFunc(v.pods, v.order)
 }
 
-// judged determines the state of a pod.
-func (v *view) judged(item *corev1.Pod) pod {
+// podState determines the state of a pod.
+func (v *view) podState(item *corev1.Pod) pod {
 	p := pod{Pod: item}
 	var again time.Time
 	p.budget, again = v.budgetOf(item)
 	v.again(again)
 	p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
 	p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
-	v.judge(&p)
+	v.setStage(&p)
 	return p
 }
 
@@ -94,8 +94,9 @@ func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
 	return seen, again.Time
 }
 
-// judge compares a pod with the template, and looks at the record of its update.
-func (v *view) judge(p *pod) {
+// setStage compares a pod with the template and reads the record of its update. It sets how far the update is, and whether it has
+// failed.
+func (v *view) setStage(p *pod) {
 	if v.fields == nil {
 		if p.has = v.workload.created(p.Pod); p.has {
 			p.stage = updated
@@ -116,7 +117,7 @@ func (v *view) judge(p *pod) {
 		v.failNew(p)
 		return
 	}
-	known, err := facts.Read(p.Pod)
+	known, err := reported.Read(p.Pod)
 	if err != nil {
 		known = nil // others may have written it
 	}

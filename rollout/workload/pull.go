@@ -132,7 +132,7 @@ const (
 	pullUnknown // whether kubelet can pull the image
 )
 
-// look returns the state of a pull, with what to say about it. It creates the ImagePullJob if there is none.
+// look returns the state of a pull and a message about it. It creates the ImagePullJob if there is none.
 func (v *view) look(p *pull, jobs []*v1beta1.ImagePullJob) (pullState, string) {
 	name, limit := v.pullName(p.image), v.pullLimit()
 	at := slices.IndexFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })

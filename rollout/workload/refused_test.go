@@ -3,12 +3,15 @@ package workload_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/rollout/workload"
 )
 
 func debug(t *corev1.PodTemplateSpec) {
@@ -86,6 +89,25 @@ func TestReleaseGivesBackWhatTheOwnerHasChosen(t *testing.T) {
 		got, err := json.Marshal(w.target().Release()["spec"])
 		if err != nil || string(got) != tt.spec {
 			t.Errorf("%s: %s, %v; want %s", name, got, err, tt.spec)
+		}
+	}
+}
+
+// Nobody would release a workload that the API server holds by its label while its policy is refused, or after it was deleted.
+func TestWorkloadThatCannotBeReadLosesTheLabel(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
+	for name, deleted := range map[string]*metav1.Time{"policy": nil, "deleted policy": &now} {
+		policy := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerInPlaceUpdate}, DeletionTimestamp: deleted}}
+		target := &workload.Workload{Kind: "Deployment", ObjectMeta: metav1.ObjectMeta{UID: "u", Labels: map[string]string{v1alpha1.LabelHoldUID: "u"}}}
+		observed := workload.Observation{Workload: target, Unreadable: "out of bounds", HoldsByLabel: true}
+		got := workload.Next(policy, observed, now.Time)
+		if len(got.Actions) != 1 || got.Actions[0].Kind != workload.ActionHoldLabel || got.Actions[0].Label != "" || !got.Finalizer {
+			t.Errorf("%s: actions %+v, finalizer %t", name, got.Actions, got.Finalizer)
+		}
+		target.Labels = nil
+		if got := workload.Next(policy, observed, now.Time); len(got.Actions) != 0 || got.Finalizer != (deleted == nil) {
+			t.Errorf("%s, label removed: actions %+v, finalizer %t", name, got.Actions, got.Finalizer)
 		}
 	}
 }

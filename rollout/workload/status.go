@@ -56,7 +56,7 @@ func (v *view) ready() {
 	all := int(status.MatchedPods) >= v.size() && status.UnavailablePods == 0
 	switch {
 	case completed && all:
-		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "all pods have the template and are available"+v.apart())
+		v.set(v1alpha1.ConditionReady, true, v1alpha1.ReasonCompleted, "all pods have the template and are available"+v.excludedPods())
 	case completed:
 		v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonBudget, "all pods have the template, and not all are available")
 	case progressing != nil:

@@ -53,7 +53,7 @@ func (v *view) goesBack() bool {
 // a GitOps tool. Otherwise that tool and Refit would write the template in turn.
 func (v *view) restore() {
 	w, status := v.workload, &v.decision.Status
-	if !v.undone() || status.UpdateRevision == w.Revision || v.leaving() || !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
+	if !v.undone() || status.UpdateRevision == w.Revision || v.deleting() || !w.Held && (!w.OwnerHolds || v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner) {
 		return
 	}
 	if former := w.at(status.UpdateRevision); former != nil && !w.mixed() {
@@ -61,8 +61,8 @@ func (v *view) restore() {
 	}
 }
 
-// putBack updates pods to the former template without writing it to the workload.
-func (v *view) putBack(observed Observation) {
+// updateToFormer updates pods to the former template without writing it to the workload.
+func (v *view) updateToFormer(observed Observation) {
 	v.update(observed)
 	c := meta.FindStatusCondition(v.decision.Status.Conditions, v1alpha1.ConditionProgressing)
 	if c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonUndone {

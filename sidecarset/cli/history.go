@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -50,19 +51,56 @@ func (c Config) History(ctx context.Context, out io.Writer, name string, number 
 		Nothing: "no revisions of SidecarSet " + name + " in namespace " + c.System,
 	}
 	for _, one := range history {
-		spec, err := revision.Restore(one)
+		r, err := describe(one, set.Status.LatestRevision)
 		if err != nil {
-			return fmt.Errorf("read revision %d: %w", one.Revision, err)
+			return err
 		}
 		present := ""
-		if one.Name == set.Status.LatestRevision {
+		if r.Present {
 			present = "yes"
 		}
 		shown.Rows = append(shown.Rows, table.Row{Object: one, Cells: []any{
-			one.Revision, one.Name, present, imagesOf(spec), one.Labels[v1beta1.LabelSidecarSetCustomVersion], duration.HumanDuration(c.Now().Sub(one.CreationTimestamp.Time)),
+			r.Number, r.Name, present, r.Images, r.CustomVersion, duration.HumanDuration(c.Now().Sub(r.Created)),
 		}})
 	}
 	return table.Print(out, "", c.API.Scheme(), shown)
+}
+
+// Revision is a revision of a SidecarSet.
+type Revision struct {
+	Number                      int64
+	Name, Images, CustomVersion string
+	// Present says that it is the latest one, which pods are updated to.
+	Present bool
+	Created time.Time
+}
+
+// Revisions returns the revisions of a SidecarSet, in the order of History.
+func (c Config) Revisions(ctx context.Context, set *v1beta1.SidecarSet) ([]Revision, error) {
+	history, err := c.history(ctx, set)
+	if err != nil {
+		return nil, refused(err)
+	}
+	all := make([]Revision, 0, len(history))
+	for _, one := range history {
+		r, err := describe(one, set.Status.LatestRevision)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func describe(one *appsv1.ControllerRevision, latest string) (Revision, error) {
+	spec, err := revision.Restore(one)
+	if err != nil {
+		return Revision{}, fmt.Errorf("read revision %d: %w", one.Revision, err)
+	}
+	return Revision{
+		Number: one.Revision, Name: one.Name, Images: imagesOf(spec), CustomVersion: one.Labels[v1beta1.LabelSidecarSetCustomVersion],
+		Present: one.Name == latest, Created: one.CreationTimestamp.Time,
+	}, nil
 }
 
 // imagesOf returns the images of a SidecarSet, by container.

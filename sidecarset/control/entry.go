@@ -21,7 +21,7 @@ type entry struct {
 	version string
 	// revision is the ControllerRevision named in the pod's annotations.
 	revision string
-	// obstacles are what prevents an update, for these annotations; refused are the refusals of an attempted update.
+	// obstacles has what prevents an update with these annotations; refused has the refusals of the last attempt.
 	obstacles, refused []string
 	judgedFor          string
 	updated            bool // by this process; not every update is recorded in the pod

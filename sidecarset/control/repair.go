@@ -26,9 +26,9 @@ func (s *set) repairs() bool {
 	return strategy.RepairPolicy == v1beta1.RepairEvict && choice.Active(s.object) && strategy.Engine != v1beta1.EnginePolicy
 }
 
-// evictions counts the pods that were evicted and are not replaced yet, the pods that still have to be evicted, and
-// those that others have evicted or deleted. It also counts evictions whose watch event came before the API server had answered
-// the eviction. The caller holds the lock.
+// evictions counts the evicted pods that are not replaced yet, the pods that still have to be evicted, and the pods that others
+// have evicted or deleted. It includes evictions whose watch event arrived before the response of the API server. The caller
+// holds the lock.
 func (s *set) evictions(now time.Time) (evicted, left, leaving int) {
 	s.countEvictions(true)
 	evicted, leaving = s.fleet.Evictions(now), count(s.ending())

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
 )
 
 // miss creates pods of a ReplicaSet that were not injected.
@@ -142,9 +141,7 @@ func TestPodThatIsNotToBeEvictedHoldsUpNoOther(t *testing.T) {
 				err := c.List(ctx, list, options...)
 				if pods, ok := list.(*corev1.PodList); ok {
 					for i := range pods.Items {
-						trimmed, err := cache.TrimPod(&pods.Items[i])
-						w.check(err)
-						pods.Items[i] = *trimmed.(*corev1.Pod)
+						pods.Items[i] = *trimmer.Of(&pods.Items[i])
 					}
 				}
 				return err

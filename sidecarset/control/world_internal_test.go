@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
 	"github.com/refit-project/refit/sidecarset/annotation"
@@ -94,7 +93,7 @@ func cached(api client.WithWatch) client.Client {
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
 			if pod, ok := object.(*corev1.Pod); ok && err == nil {
-				err = trim(pod)
+				*pod = *trimmer.Of(pod)
 			}
 			return err
 		},
@@ -102,20 +101,12 @@ func cached(api client.WithWatch) client.Client {
 			err := c.List(ctx, list, options...)
 			if pods, ok := list.(*corev1.PodList); ok {
 				for i := range pods.Items {
-					err = errors.Join(err, trim(&pods.Items[i]))
+					pods.Items[i] = *trimmer.Of(&pods.Items[i])
 				}
 			}
 			return err
 		},
 	})
-}
-
-func trim(pod *corev1.Pod) error {
-	trimmed, err := cache.TrimPod(pod)
-	if err == nil {
-		*pod = *trimmed.(*corev1.Pod)
-	}
-	return err
 }
 
 func (w *world) patch(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {

@@ -13,8 +13,8 @@ import (
 
 // Beside describes operations by others on the pods of a fleet. The zero value means that there are none.
 type Beside struct {
-	// Begun maps pods on which others have recently begun an operation to when it stops counting. The pods may not show
-	// the operation yet.
+	// Begun has the pods on which others have recently begun an operation that the pods may not show yet, and until when
+	// each of them counts.
 	Begun map[types.UID]time.Time
 	// Gone is the workload of a pod that has been evicted for another reason and is not replaced yet; empty if there is
 	// none.

@@ -141,17 +141,17 @@ func TestFactsOfTheNodeTellThatAnUpdateIsOver(t *testing.T) {
 	status := &w.pod.Status.ContainerStatuses[1]
 	status.Image, status.ImageID = "log:1", "sha256:log:1"
 	if v := w.judge(); !v.InFlight {
-		t.Fatalf("without facts: %+v", v)
+		t.Fatalf("without a report: %+v", v)
 	}
-	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = factsOf(t, status, &w.pod.Spec.Containers[1])
+	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = reportOf(t, status, &w.pod.Spec.Containers[1])
 	w.is("Updated")
 	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = "broken"
 	if v := w.judge(); !v.InFlight {
-		t.Errorf("with facts that cannot be read: %+v", v)
+		t.Errorf("with a report that cannot be read: %+v", v)
 	}
 }
 
-func factsOf(t *testing.T, status *corev1.ContainerStatus, container *corev1.Container) string {
+func reportOf(t *testing.T, status *corev1.ContainerStatus, container *corev1.Container) string {
 	t.Helper()
 	hash, err := strconv.ParseUint(kubelet.ContainerHash(container), 16, 64)
 	if err != nil {

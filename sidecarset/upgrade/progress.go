@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/recheck"
@@ -40,7 +40,7 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) (*progress, error) {
 	}
 	p := &progress{pod: pod, now: now, record: recorded, injected: annotation.Of(pod, t.SidecarSet)}
 	if recorded != nil {
-		known, err := facts.Read(pod)
+		known, err := reported.Read(pod)
 		if err != nil {
 			known = nil // as if no daemon reported container state
 		}

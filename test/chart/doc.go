@@ -7,5 +7,7 @@
 //
 // REFIT_CHART_LOAD=1 adds restarts of ten pods under load, which take 4 minutes.
 //
+// REFIT_RELEASE=1 runs instead the test of a release in the registry of the cluster, which builds two releases.
+//
 // REFIT_CHART_PREVIOUS names a tag or commit: an upgrade from its chart and images, and back, is tested too.
 package chart

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
 )
 
@@ -38,7 +38,7 @@ func (s *fixture) reportOf(name, container string) *corev1.Pod {
 			}
 		}
 		is := status(pod, container)
-		return is.State.Running != nil && report.ContainerID == is.ContainerID && report.Hashes.ExtractedEnvFromMetadataHash == facts.ExpectedEnvHash(&pod.Spec.Containers[0], pod), nil
+		return is.State.Running != nil && report.ContainerID == is.ContainerID && report.Hashes.ExtractedEnvFromMetadataHash == reported.ExpectedEnvHash(&pod.Spec.Containers[0], pod), nil
 	})
 	spec := &pod.Spec.Containers[0]
 	if got, want := fmt.Sprintf("%x", report.Hashes.PlainHash), kubelet.ContainerHash(spec); got != want {

@@ -17,7 +17,7 @@ const LabelHeld = "refit.dev/held"
 
 // LabelHoldUID is on a workload that the API server has to hold when its template changes. Its value is the UID of the workload,
 // so that it has no effect on one that was created from a copied manifest. An API server knows the InPlaceUpdatePolicies up to 30 s
-// after its start; by the label it holds workloads before. refit-manager sets and removes it.
+// after its start; by the label it holds workloads before. refit-manager sets it, and removes it from workloads without a policy.
 const LabelHoldUID = "refit.dev/hold-uid"
 
 // The partition of a held StatefulSet is HeldPartition minus the partition that its owner has set, so that the owner's

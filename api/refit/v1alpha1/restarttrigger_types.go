@@ -95,6 +95,7 @@ type ConfigObject struct {
 	// Kind is ConfigMap or Secret.
 	// +required
 	Kind string `json:"kind"`
+	// Name of the ConfigMap or Secret.
 	// +required
 	Name string `json:"name"`
 	// ResourceVersion in which the content was last read. Empty while the object does not exist.

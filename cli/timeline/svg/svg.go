@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"time"
 )
 
@@ -60,6 +61,7 @@ const (
 	letter     = 7   // approximate width of one
 	shortest   = 118 // minimum space for the names of the lanes
 	margin     = 300 * time.Millisecond
+	longest    = math.MaxInt64 / 2 * time.Nanosecond // so that no sum of times overflows: others can write any time into Events
 )
 
 // drawn is a panel in pixels.
@@ -89,7 +91,7 @@ type line struct {
 
 // Draw writes the picture.
 func Draw(out io.Writer, p Picture) error {
-	end, left := p.length()+margin, p.left()
+	end, left := min(p.length(), longest)+margin, p.left()
 	scale := func(d time.Duration) int {
 		return left + int(float64(width-left-right)*max(float64(d), 0)/float64(end))
 	}
@@ -128,13 +130,13 @@ func (p Picture) length() (length time.Duration) {
 
 // left returns where the axis begins, to the right of the names of the lanes.
 func (p Picture) left() int {
-	longest := shortest
+	space := shortest
 	for _, panel := range p.Panels {
 		for _, b := range panel.Bars {
-			longest = max(longest, min(letter*len(b.Lane), width/3))
+			space = max(space, min(letter*len(b.Lane), width/3))
 		}
 	}
-	return longest + 32
+	return space + 32
 }
 
 func tickInterval(length time.Duration) time.Duration {

@@ -115,26 +115,41 @@ object.spec.template != oldObject.spec.template)))
 {{- if or (eq $value "true") (and (eq $value "auto") (eq .Values.openkruise.mode "none")) }}true{{ end -}}
 {{- end }}
 
-{{/* The image of program .name, with what .image says differently for it. */}}
+{{/* The image of program .name, with what .image says differently for it. A released chart has files/digests.yaml, with the digests of the
+images of its version: a file and not values, which helm upgrade --reuse-values would take from the version before. */}}
 {{- define "refit.image" -}}
 {{- $all := .root.Values.image -}}
 {{- $repository := .image.repository | default (list $all.registry $all.repository .name | compact | join "/") -}}
-{{- $repository }}:{{ .image.tag | default $all.tag | default .root.Chart.AppVersion }}
-{{- with .image.digest }}@{{ . }}{{ end -}}
+{{- $tag := .image.tag | default $all.tag -}}
+{{- $digest := .image.digest -}}
+{{- if and $all.pinDigests (not $digest) (not $tag) }}{{ $digest = get (.root.Files.Get "files/digests.yaml" | fromYaml) .name }}{{ end -}}
+{{- $repository }}:{{ $tag | default .root.Chart.AppVersion }}
+{{- with $digest }}@{{ . }}{{ end -}}
 {{- end }}
 
 {{- define "refit.managerImage" -}}{{ include "refit.image" (dict "root" . "name" "refit-manager" "image" .Values.manager.image) }}{{- end }}
 
+{{/* Labels of all objects: the usual ones of charts, and the user's. Pods have only the user's, since others would replace them at each version. */}}
+{{- define "refit.objectLabels" -}}
+{{- $labels := dict -}}
+{{- if .Values.standardLabels -}}
+{{- $chart := print .Chart.Name "-" .Chart.Version | replace "+" "_" | trunc 63 | trimAll "-._" -}}
+{{- $labels = dict "helm.sh/chart" $chart "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63 | trimAll "-._") -}}
+{{- end -}}
+{{- merge (dict) .Values.commonLabels $labels | toYaml -}}
+{{- end }}
+
 {{/* For metadata without labels, and for metadata that has some. */}}
 {{- define "refit.labels" -}}
-{{- with .Values.commonLabels }}
+{{- with include "refit.objectLabels" . | fromYaml }}
   labels:
     {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
 
 {{- define "refit.moreLabels" -}}
-{{- with .Values.commonLabels }}
+{{- with include "refit.objectLabels" . | fromYaml }}
     {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
@@ -213,7 +228,13 @@ object.spec.template != oldObject.spec.template)))
 {{/* Arguments of refit-manager: what differs from the program's own defaults. */}}
 {{- define "refit.managerArgs" -}}
 {{- if .Values.manager.metrics }}
-- --metrics-addr=:8080 # HTTPS, for tokens that may get /metrics
+- --metrics-addr=:{{ .Values.manager.ports.metrics }} # HTTPS, for tokens that may get /metrics
+{{- end }}
+{{- if ne (int .Values.manager.ports.webhook) 9443 }}
+- --webhook-port={{ .Values.manager.ports.webhook }}
+{{- end }}
+{{- if ne (int .Values.manager.ports.health) 8081 }}
+- --health-addr=:{{ .Values.manager.ports.health }}
 {{- end }}
 {{- if ne (include "refit.webhookSecret" .) "refit-manager-webhook-cert" }}
 - --cert-secret={{ include "refit.webhookSecret" . }}

@@ -14,7 +14,7 @@ var source = filepath.Join("..", "..", "..", "deploy", "chart")
 
 func TestPackagedChartHasTheVersionOfTheRelease(t *testing.T) {
 	t.Parallel()
-	path, err := archive(source, "v1.2.3-rc.1", time.Unix(1_700_000_000, 0), t.TempDir())
+	path, err := archive(source, release{version: "v1.2.3-rc.1", created: time.Unix(1_700_000_000, 0)}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestSameChartGivesTheSameArchive(t *testing.T) {
 	}
 	var archives [][]byte
 	for _, folder := range []string{source, moved} {
-		path, err := archive(folder, "v1.2.3", time.Unix(1_700_000_000, 0), t.TempDir())
+		path, err := archive(folder, released(), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestSameChartGivesTheSameArchive(t *testing.T) {
 
 func TestInvalidVersionIsRefused(t *testing.T) {
 	t.Parallel()
-	if path, err := archive(source, "latest", time.Time{}, t.TempDir()); err == nil {
+	if path, err := archive(source, release{version: "latest"}, t.TempDir()); err == nil {
 		t.Errorf("packaged %s", path)
 	}
 }

@@ -36,7 +36,7 @@ func TestValues(t *testing.T) {
 				"Namespace/kruise-daemon-config {.metadata.annotations.helm\\.sh/resource-policy}":                                   "keep",
 				"kruise-daemon-config/Role/refit-daemon {.kind}":                                                                     "Role",
 				"ClusterRoleBinding/refit-daemon {.subjects[0].namespace}":                                                           namespace,
-				"ClusterRole/refit-imagepulljob-editor {.metadata.labels.*}":                                                         "true true",
+				"ClusterRole/refit-imagepulljob-editor {.metadata.labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-edit}":         "true",
 				"CustomResourceDefinition/sidecarsets.apps.kruise.io {.metadata.annotations.helm\\.sh/resource-policy}":              "keep",
 				"MutatingWebhookConfiguration/refit-manager-sidecarsets {.webhooks[1].namespaceSelector.matchExpressions[0].values}": `["kube-system","repairs"]`,
 			},
@@ -172,7 +172,7 @@ func TestValues(t *testing.T) {
 			},
 		},
 		"labels": {
-			values: "commonLabels: {team: a}\nrbac: {aggregate: false}\ndaemon: {podLabels: {tier: node}}",
+			values: "commonLabels: {team: a}\nstandardLabels: false\nrbac: {aggregate: false}\ndaemon: {podLabels: {tier: node}}",
 			want: map[string]string{
 				"DaemonSet/refit-daemon {.metadata.labels.team} {.spec.template.metadata.labels.team} {.spec.template.metadata.labels.tier} {.spec.selector.matchLabels}": `a a node {"app.kubernetes.io/name":"refit-daemon"}`,
 				"Deployment/refit-manager {.metadata.labels.team} {.spec.template.metadata.labels.team}":                                                                  "a a",

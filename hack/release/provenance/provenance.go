@@ -120,3 +120,16 @@ func Subjects(statement []byte) (map[string]string, error) {
 	}
 	return subjects, nil
 }
+
+// Predicate of a statement: everything but its subjects.
+func Predicate(statement []byte) ([]byte, error) {
+	read := &intoto.Statement{}
+	if err := protojson.Unmarshal(statement, read); err != nil {
+		return nil, fmt.Errorf("read provenance: %w", err)
+	}
+	text, err := protojson.Marshal(read.GetPredicate())
+	if err != nil {
+		return nil, fmt.Errorf("read provenance: %w", err)
+	}
+	return text, nil
+}

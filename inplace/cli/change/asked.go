@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // Asked returns the images, quantities, labels and annotations that the change sets, even if the pod already has them.
@@ -50,7 +50,7 @@ func Restarted(pod *corev1.Pod, asked plan.Changes) []string {
 		}
 	}
 	for _, container := range All(plan.Template(pod)) {
-		if slices.ContainsFunc(facts.MetadataEnvs(container), func(env facts.MetadataEnv) bool {
+		if slices.ContainsFunc(reported.MetadataEnvs(container), func(env reported.MetadataEnv) bool {
 			of := asked.Labels
 			if env.Annotation {
 				of = asked.Annotations

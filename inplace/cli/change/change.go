@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/console"
 )
 
@@ -146,7 +146,7 @@ func Env(containers, pairs []string) (Change, error) {
 
 func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair pair) bool {
 	found := false
-	for _, env := range facts.MetadataEnvs(container) {
+	for _, env := range reported.MetadataEnvs(container) {
 		if env.Name != pair.key {
 			continue
 		}

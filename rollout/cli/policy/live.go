@@ -12,9 +12,9 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/cli/board"
@@ -149,7 +149,7 @@ func progressOf(pod *corev1.Pod, policy *v1alpha1.InPlaceUpdatePolicy, update *v
 			return to, true
 		}
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // others may have written it
 	}

@@ -77,7 +77,7 @@ func (s *setter) tryPolicy(ctx context.Context) error {
 	return refused(s.API.Patch(ctx, after, client.MergeFrom(s.governs), client.DryRunAll))
 }
 
-// create creates the policy. A policy of that name for another kind of workload gets another name beside it.
+// create creates the policy. If another kind of workload has a policy of that name, the policy gets another name.
 func (s *setter) create(ctx context.Context, options ...client.CreateOption) error {
 	err := s.API.Create(ctx, s.governs, options...)
 	if apierrors.IsAlreadyExists(err) {

@@ -17,7 +17,7 @@ import (
 
 func lower(kind string) string { return strings.ToLower(kind) }
 
-// effect is what an update does to a pod, in one word, with details.
+// effect says in one word what an update does to a pod, and adds details.
 func effect(p *workload.PodPreview) (what, detail string) {
 	switch {
 	case p.Excluded:

@@ -178,7 +178,7 @@ func (s *setter) preview(ctx context.Context) error {
 	return s.possible(&shown)
 }
 
-// mayUpdate refuses a workload of which refit-manager would update no pods, or of which the owner would have to prevent the replacement.
+// mayUpdate returns an error if refit-manager would update no pods of the workload, or if only its owner can prevent their replacement.
 func (s *setter) mayUpdate(w *workload.Workload) error {
 	byOwner := s.governs.Spec.HoldPolicy == v1alpha1.HoldByOwner
 	if byOwner && !w.OwnerHolds && !w.Held && !s.how.AllowReplacement {

@@ -54,16 +54,8 @@ func Why(ctx context.Context, config Config, target Target) error {
 // printStates prints a line for each pod.
 func (c *command) printStates(policy *v1alpha1.InPlaceUpdatePolicy, preview *workload.Preview, now time.Time) error {
 	shown := table.Table{Columns: []table.Column{{Name: "POD"}, {Name: "NODE"}, {Name: "STATE"}, {Name: "WHY"}}, Nothing: "it has no pods"}
-	next := true
-	for i := range preview.Pods {
-		p := &preview.Pods[i]
-		state, why := stateOf(p, policy, now)
-		if state == stateWaiting && next {
-			state, next = "next", false
-		} else if state == stateWaiting { // for the same reason
-			why = ""
-		}
-		shown.Rows = append(shown.Rows, table.Row{Object: p.Pod, Cells: []any{p.Name, p.Spec.NodeName, state, why}})
+	for _, one := range states(policy, preview, now) {
+		shown.Rows = append(shown.Rows, table.Row{Object: one.Pod, Cells: []any{one.Pod.Name, one.Pod.Spec.NodeName, one.State, one.Why}})
 	}
 	var text strings.Builder
 	if err := table.Print(&text, "", c.API.Scheme(), shown); err != nil {

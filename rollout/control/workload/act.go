@@ -15,9 +15,9 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/guard"
@@ -28,8 +28,8 @@ import (
 // maxEvent limits the text of an error in an Event, in bytes.
 const maxEvent = 500
 
-// actAll carries out the actions of a decision. A pod for which it fails does not stop the others. It reports whether anything was
-// written or has to be tried again.
+// actAll carries out the actions of a decision. If the action for one pod fails, it continues with the others. It reports whether
+// anything was written or has to be retried.
 func (r *reconciler) actAll(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, decision *workload.Decision) (acted bool, _ error) {
 	var errs []error
 	for i := range decision.Actions {
@@ -139,7 +139,7 @@ func (r *reconciler) next(pod *corev1.Pod) *inplace.Step {
 	if err != nil || recorded == nil {
 		return nil
 	}
-	known, err := facts.Read(pod)
+	known, err := reported.Read(pod)
 	if err != nil {
 		known = nil // others may have written it
 	}
@@ -159,11 +159,11 @@ func (r *reconciler) requested(ctx context.Context, policy *v1alpha1.InPlaceUpda
 	return r.client.Get(ctx, client.ObjectKeyFromObject(request), &v1beta1.ContainerRecreateRequest{}, client.UnsafeDisableDeepCopy) == nil
 }
 
-// stepsAtOnce bounds the steps of one pod that are written without a look at others.
+// stepsAtOnce limits the steps that are written for one pod before other pods are handled.
 const stepsAtOnce = 4
 
-// proceed writes the steps of an update that has begun which need not wait, or creates the request for a restart. It reports whether
-// it has written something.
+// proceed continues an update: it writes the next steps until one has to wait, or creates the request for a restart. It reports
+// whether it has written something.
 func (r *reconciler) proceed(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, pod *corev1.Pod) (did bool, err error) {
 	for range stepsAtOnce {
 		step := r.next(pod)

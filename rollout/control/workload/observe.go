@@ -36,7 +36,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	of, err = r.target(ctx, policy)
 	switch {
 	case errors.Is(err, foreign.ErrUnreadable):
-		observed.Unreadable = err.Error()
+		observed.Unreadable, observed.Workload = err.Error(), of.unread
 		return observed, of, nil
 	case err != nil || of.workload == nil || observed.Older != "":
 		observed.Workload = of.workload
@@ -93,7 +93,7 @@ func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	}
 	var others []*corev1.Pod
 	if live {
-		others, err = cache.LivePods(ctx, r.Live, client.InNamespace(policy.Namespace))
+		others, err = cache.LivePods(ctx, r.Live, trimmer, client.InNamespace(policy.Namespace))
 	} else {
 		others, err = r.cachedPods(ctx, client.InNamespace(policy.Namespace))
 	}
@@ -109,7 +109,7 @@ func (r *reconciler) believes(pods []*corev1.Pod) bool {
 
 // enough reports whether the cache has enough of all pods to compare them with the template of a workload.
 func enough(policy *v1alpha1.InPlaceUpdatePolicy, pods []*corev1.Pod, w *workload.Workload, update *v1alpha1.TemplateUpdate) bool {
-	return keepsValues(policy, w, update) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !cache.Comparable(pod) })
+	return keepsValues(policy, w, update) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !workload.Comparable(pod) })
 }
 
 // keepsValues reports whether the cache keeps the annotations of an update. The pods of a workload whose template was undone may
@@ -118,7 +118,7 @@ func keepsValues(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, upd
 	if update == nil || len(update.Annotations) == 0 {
 		return true
 	}
-	return policy.Status.UndoneRevision != w.Revision && !slices.ContainsFunc(update.Annotations, func(key string) bool { return !cache.KeepsValue(w.Template.Annotations[key]) })
+	return policy.Status.UndoneRevision != w.Revision && !slices.ContainsFunc(update.Annotations, func(key string) bool { return !workload.KeepsValue(w.Template.Annotations[key]) })
 }
 
 // older returns the name of an older policy of the same workload, or "".
@@ -142,6 +142,7 @@ func (r *reconciler) older(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 // target is a workload with what finds its pods; workload is nil if it does not exist.
 type target struct {
 	workload *workload.Workload
+	unread   *workload.Workload // only its metadata and kind; nil if it does not exist
 	selector labels.Selector
 	owners   map[types.UID]bool // the controllers of its pods
 }
@@ -156,6 +157,7 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 		}
 		return of, fmt.Errorf("read workload %s: %w", key, err)
 	}
+	of.unread = unread(policy.Spec.TargetRef.Kind, object)
 	if of.selector, err = foreign.Selector(workload.SelectorOf(object)); err != nil {
 		return of, fmt.Errorf("selector of workload %s: %w", key, err)
 	}
@@ -180,6 +182,13 @@ func (r *reconciler) target(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	}
 	of.workload, err = workload.From(object, nil, pointers(revisions.Items))
 	return of, err
+}
+
+// unread returns a workload without what may be out of bounds.
+func unread(kind string, object metav1.Object) *workload.Workload {
+	return &workload.Workload{Kind: kind, ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(),
+	}}
 }
 
 // owns reports whether the workload controls a pod.
@@ -238,8 +247,7 @@ func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 
 // trimmed returns what the cache keeps of a pod, or the pod if that is not enough to compare it.
 func trimmed(pod *corev1.Pod) *corev1.Pod {
-	kept, err := cache.TrimPod(pod)
-	if small, ok := kept.(*corev1.Pod); err == nil && ok && cache.Comparable(small) {
+	if small := trimmer.Of(pod); workload.Comparable(small) {
 		return small
 	}
 	return pod

@@ -25,6 +25,26 @@ func TestTemplateThatIsOutOfBoundsIsReportedOnThePolicy(t *testing.T) {
 	if got := w.condition("web", v1alpha1.ConditionAccepted); got != "False TargetNotReadable" {
 		t.Errorf("Accepted is %q", got)
 	}
+	if labels := w.deployment().Labels; labels[v1alpha1.LabelHoldUID] != "" {
+		t.Errorf("labels %v: the API server holds the next template, and nobody updates to it", labels)
+	}
+}
+
+func TestWorkloadIsDeletedDuringAnUpdateOfAnnotations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.edit(func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"release": "2"} })
+	w.reconcile("web")
+	p := &v1alpha1.InPlaceUpdatePolicy{}
+	w.check(w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, p))
+	if p.Status.Update == nil || len(p.Status.Update.Annotations) == 0 {
+		t.Fatalf("no update of annotations: %+v", p.Status.Update)
+	}
+	w.check(w.Delete(t.Context(), w.deployment()))
+	w.rounds(10)
+	if got := w.condition("web", v1alpha1.ConditionAccepted); got != "False TargetNotFound" {
+		t.Errorf("Accepted is %q", got)
+	}
 }
 
 // After an outage the cache may not have a PodDisruptionBudget yet.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -93,6 +94,9 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		object.SetGroupVersionKind(appsKind(kind))
 		made = made.WatchesMetadata(object, r.onWorkload(kind))
 	}
+	if err := mgr.Add(ctrlmanager.RunnableFunc(r.unlabelOrphans)); err != nil {
+		return fmt.Errorf("set up the labels of workloads: %w", err)
+	}
 	err := made.Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.InPlaceUpdatePolicy{}, conflict.Reconciler(r)))
 	if err != nil {
 		return fmt.Errorf("set up InPlaceUpdatePolicies: %w", err)
@@ -124,6 +128,7 @@ type reconciler struct {
 type state struct {
 	memory workload.Memory
 	quiet  quiet
+	label  labelPace
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
 
 	// Guarded by reconciler.mu: when the last reconciliation began, and how long the last one that has ended took.
@@ -187,6 +192,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	s.policy = policy
+	s.label.limit(&decision, target, r.Clock())
 	acted, err := r.actAll(ctx, policy, target, &decision)
 	switch {
 	case err != nil:
@@ -209,7 +215,7 @@ func (r *reconciler) decide(ctx context.Context, policy *v1alpha1.InPlaceUpdateP
 	}
 	key := client.ObjectKeyFromObject(policy)
 	decision = workload.Next(policy, observed, r.Clock())
-	look := s.quiet.due(decision.Status.Update != nil, r.Clock())
+	look := s.quiet.due(decision.Status.Update != nil && of.workload != nil && observed.Unreadable == "", r.Clock())
 	if !look && !decision.Takes() && !decision.Concludes(&policy.Status) {
 		r.interest.hold(key, false)
 		return observed.Workload, decision, false, nil

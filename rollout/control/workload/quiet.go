@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// firstLook is how long nothing has to be written in an update until its pods are read from the API server although no event
-	// asks for it. The time is doubled each time, up to lastLook.
+	// firstLook is the time without a write after which the pods of an update are read from the API server even without an event.
+	// The time is doubled each time, up to lastLook.
 	firstLook = 10 * time.Second
 	lastLook  = 10 * time.Minute
 )
 
-// quiet says when to look at an update in which nothing is written. An event that was missed, or a change that the cache does not
-// show, delays the update and does not stop it. The zero value is for a policy without an update.
+// quiet decides when to read the pods of an update in which nothing is written. So a missed event, or a change that the cache does
+// not show, only delays the update. The zero value is for a policy without an update.
 type quiet struct {
 	next recheck.At
 	wait time.Duration

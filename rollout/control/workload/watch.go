@@ -21,7 +21,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/rollout/workload"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -155,7 +155,7 @@ func podChanged(old, updated client.Object) bool {
 	after, isPod := updated.(*corev1.Pod)
 	return !wasPod || !isPod || before.UID != after.UID || before.Generation != after.Generation ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !maps.Equal(before.Labels, after.Labels) ||
-		!maps.Equal(before.Annotations, after.Annotations) || !cache.Comparable(after) ||
+		!maps.Equal(before.Annotations, after.Annotations) || !workload.Comparable(after) ||
 		after.Generation == 0 && !apiequality.Semantic.DeepEqual(&before.Spec, &after.Spec) || !apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 		!apiequality.Semantic.DeepEqual(&before.Status, &after.Status)
 }

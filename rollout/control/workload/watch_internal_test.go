@@ -18,7 +18,6 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/internal/cache"
 )
 
 // enqueued records what a handler enqueues.
@@ -191,11 +190,7 @@ func TestChangesThatTheCacheKeepsLittleOfConcernThePolicy(t *testing.T) {
 
 func cachedPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	trimmed, err := cache.TrimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trimmed.(*corev1.Pod)
+	return trimmer.Of(pod)
 }
 
 // Events of budgets and of pods of others concern a policy only while a budget holds it.

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/stale"
 )
 
@@ -25,15 +24,14 @@ type written struct {
 }
 
 type writtenPod struct {
-	pod *corev1.Pod // what the cache will have
+	pod *corev1.Pod // trimmed, as the cache will have it
 	at  time.Time
 }
 
 // add records the result of a write.
 func (w *written) add(stored *corev1.Pod, now time.Time) {
-	trimmed, err := cache.TrimPod(stored)
-	pod, ok := trimmed.(*corev1.Pod)
-	if err != nil || !ok || pod.UID == "" {
+	pod := trimmer.Of(stored)
+	if pod.UID == "" {
 		return
 	}
 	w.mu.Lock()

@@ -27,6 +27,7 @@ type Bench struct {
 	Kwok        *Process
 	Manager     *Manager
 	Steps       []Step
+	Flips       []Flip
 
 	bin, stages string
 	began       time.Time

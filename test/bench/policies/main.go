@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,13 +32,6 @@ type bench struct {
 	flips int
 
 	followed client.Reader // pods and policies
-	flipped  []flipped
-}
-
-// flipped is what a readiness flip costs refit-manager.
-type flipped struct {
-	Pods int           `json:"pods"`
-	CPU  time.Duration `json:"cpuPerFlipNanoseconds"`
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -51,7 +43,7 @@ func (b *bench) run(ctx context.Context) error {
 		Benchmark: benchmark, Namespace: name, Scheme: v1alpha1.AddToScheme, Follow: &v1alpha1.InPlaceUpdatePolicy{}, Clear: b.clear,
 		Measure: func(ctx context.Context, followed cache.Cache) (report.Findings, error) {
 			err := b.measure(ctx, followed)
-			kept.Steps, kept.Flips = b.Steps, b.flipped
+			kept.Steps, kept.Flips = b.Steps, b.Flips
 			return kept, err
 		},
 	})

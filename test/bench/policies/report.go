@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/refit-project/refit/test/bench/fakenodes"
 	"github.com/refit-project/refit/test/bench/report"
@@ -14,7 +13,6 @@ import (
 const (
 	writesPerPod = 4
 	memoryPerPod = 12 << 10 // bytes
-	flipRatio    = 2        // cost of a flip with most pods to that with fewest: it does not depend on how many there are
 )
 
 // findings are what is kept of a run.
@@ -23,7 +21,7 @@ type findings struct {
 	Nodes int              `json:"nodes"`
 	Pods  int              `json:"pods"`
 	Steps []fakenodes.Step `json:"steps"`
-	Flips []flipped        `json:"flips"`
+	Flips []fakenodes.Flip `json:"flips"`
 }
 
 // step returns a step by its name; nil if it was not run.
@@ -44,12 +42,7 @@ func (f *findings) Print(out io.Writer) error {
 	fmt.Fprint(out, "\nchanges: pods that have to be written; writes: all requests of refit-manager that are no reads, Events and statuses among them;\n"+
 		"given: until the benchmark has made the change; converged: until the status says that all pods have the template and are ready.\n"+
 		"A replaced container is not ready for 1 s: reported by the benchmark in the place of kubelet.\n\n")
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "pods\tCPU for a readiness flip\t")
-	for _, flip := range f.Flips {
-		fmt.Fprintf(table, "%d\t%s\t\n", flip.Pods, report.Duration(flip.CPU))
-	}
-	if err := table.Flush(); err != nil {
+	if err := fakenodes.PrintFlips(out, f.Flips); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -60,12 +53,7 @@ func (f *findings) Print(out io.Writer) error {
 	if before, after := f.step(empty), f.step(rollout); before != nil && after != nil {
 		verdicts.Add("refit-manager", report.AtMost("private memory a pod", perPod(before, after, f.Pods), memoryPerPod, kilobytes))
 	}
-	if n := len(f.Flips); n > 1 {
-		ratio := float64(f.Flips[n-1].CPU) / float64(max(f.Flips[0].CPU, 1))
-		verdicts.Add("readiness flip", report.Verdict{
-			What: fmt.Sprintf("%d pods against %d", f.Flips[n-1].Pods, f.Flips[0].Pods), Target: fmt.Sprintf("<= %d times", flipRatio), Found: fmt.Sprintf("%.2f times", ratio), Met: ratio <= flipRatio,
-		})
-	}
+	fakenodes.JudgeFlips(verdicts, f.Flips)
 	return verdicts.Flush()
 }
 

@@ -37,13 +37,6 @@ type bench struct {
 
 	followed client.Reader // pods and SidecarSets
 	restart  time.Duration // until refit-manager had taken in all pods
-	flipped  []flipped
-}
-
-// flipped is what a readiness flip costs refit-manager.
-type flipped struct {
-	Pods int           `json:"matchedPods"`
-	CPU  time.Duration `json:"cpuPerFlipNanoseconds"`
 }
 
 func (b *bench) check() error {
@@ -62,7 +55,7 @@ func (b *bench) run(ctx context.Context) error {
 		Benchmark: benchmark, Namespace: name, Scheme: v1beta1.AddToScheme, Follow: &v1beta1.SidecarSet{}, Clear: b.clear,
 		Measure: func(ctx context.Context, followed cache.Cache) (report.Findings, error) {
 			err := b.measure(ctx, followed)
-			kept.Steps, kept.Flips, kept.Restart = b.Steps, b.flipped, b.restart
+			kept.Steps, kept.Flips, kept.Restart = b.Steps, b.Flips, b.restart
 			return kept, err
 		},
 	})

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/refit-project/refit/test/bench/fakenodes"
@@ -14,7 +13,6 @@ import (
 const (
 	writesPerPod = 2.2
 	memory       = 250 << 20 // bytes
-	flipRatio    = 2         // cost of a flip with most pods to that with fewest: it does not depend on how many there are
 )
 
 // findings are what is kept of a run.
@@ -25,7 +23,7 @@ type findings struct {
 	Workloads   int              `json:"workloads"`
 	SidecarSets int              `json:"sidecarSets"`
 	Steps       []fakenodes.Step `json:"steps"`
-	Flips       []flipped        `json:"flips"`
+	Flips       []fakenodes.Flip `json:"flips"`
 	Restart     time.Duration    `json:"restartNanoseconds"`
 }
 
@@ -39,12 +37,7 @@ func (f *findings) Print(out io.Writer) error {
 	fmt.Fprint(out, "\nchanges: objects that have to be written; writes: all requests of refit-manager that are no reads, Events and statuses among them;\n"+
 		"given: until the benchmark has made the change; converged: until the statuses of all SidecarSets say that all pods are ready.\n"+
 		"A replaced container is not ready for 1 s: reported by the benchmark in the place of kubelet.\n\n")
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "matched pods\tCPU for a readiness flip\t")
-	for _, flip := range f.Flips {
-		fmt.Fprintf(table, "%d\t%s\t\n", flip.Pods, report.Duration(flip.CPU))
-	}
-	if err := table.Flush(); err != nil {
+	if err := fakenodes.PrintFlips(out, f.Flips); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nrefit-manager after a restart: all pods taken in after %s\n"+
@@ -62,12 +55,7 @@ func (f *findings) Print(out io.Writer) error {
 		}
 		verdicts.Add("refit-manager", report.AtMost("peak memory", peak, memory, report.Bytes))
 	}
-	if n := len(f.Flips); n > 1 {
-		ratio := float64(f.Flips[n-1].CPU) / float64(max(f.Flips[0].CPU, 1))
-		verdicts.Add("readiness flip", report.Verdict{
-			What: fmt.Sprintf("%d pods against %d", f.Flips[n-1].Pods, f.Flips[0].Pods), Target: fmt.Sprintf("<= %d times", flipRatio), Found: fmt.Sprintf("%.2f times", ratio), Met: ratio <= flipRatio,
-		})
-	}
+	fakenodes.JudgeFlips(verdicts, f.Flips)
 	return verdicts.Flush()
 }
 

@@ -20,24 +20,8 @@ func (b *bench) scenario(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have := 0
-	for _, pods := range []int{100, 1000, 10000} {
-		pods = min(pods, b.Pods)
-		if pods == 10000 {
-			pods = b.Pods
-		}
-		if pods <= have {
-			continue
-		}
-		first := have
-		have = pods
-		err := b.Step(ctx, fmt.Sprintf("pods up to %d", pods), 0, func(ctx context.Context) error { return b.populate(ctx, first, pods) }, b.counted(pods))
-		if err != nil {
-			return err
-		}
-		if err := b.flip(ctx, pods); err != nil {
-			return err
-		}
+	if err := b.Grow(ctx, fakenodes.Growth{Flips: b.flips, Populate: b.populate, Pods: b.podNames, Counted: b.counted}); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		name    string
@@ -59,27 +43,13 @@ func (b *bench) scenario(ctx context.Context) error {
 // rollout is the step that the target of writes is for.
 const rollout = "all SidecarSets rolled out"
 
-// flip makes pods not ready and ready again, and notes what that costs of the manager's CPU time.
-func (b *bench) flip(ctx context.Context, pods int) error {
-	flips := min(b.flips, pods)
-	name := fmt.Sprintf("%d pods of %d flip twice", flips, pods)
-	err := b.Step(ctx, name, 0, func(ctx context.Context) error {
-		for _, ready := range []bool{false, true} {
-			err := testcluster.Each(ctx, flips, func(ctx context.Context, i int) error {
-				return fakenodes.PatchStatus(ctx, b.Cluster.API, types.NamespacedName{Namespace: b.Cluster.Name, Name: b.pod(i)}, nil, ready)
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}, b.counted(pods))
-	if err != nil {
-		return err
+// podNames returns the names of the pods that may flip.
+func (b *bench) podNames(context.Context) ([]types.NamespacedName, error) {
+	names := make([]types.NamespacedName, min(b.flips, b.Pods))
+	for i := range names {
+		names[i] = types.NamespacedName{Namespace: b.Cluster.Name, Name: b.pod(i)}
 	}
-	last := &b.Steps[len(b.Steps)-1]
-	b.flipped = append(b.flipped, flipped{Pods: pods, CPU: last.CPU / time.Duration(2*flips)})
-	return nil
+	return names, nil
 }
 
 // setImages changes the image of the first n SidecarSets.
