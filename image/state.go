@@ -73,6 +73,8 @@ const (
 	// message that is kept for a job that requested an earlier version.
 	maxMessage = 512
 	maxEarlier = 128
+	// maxMessages limits the messages of one namespace together, like MaxMessages.
+	maxMessages = 6 << 10
 	// MaxMessages limits all messages of a NodeImage's status together, except messages of earlier versions. If there
 	// are many, they are cut shorter.
 	MaxMessages = 192 << 10

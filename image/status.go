@@ -16,7 +16,10 @@ import (
 // Status returns the status of a NodeImage whose pulls have these states.
 func Status(spec v1beta1.NodeImageSpec, states map[Target]State) v1beta1.NodeImageStatus {
 	wants := Wanted(spec)
-	message := min(maxMessage, MaxMessages/(2*max(len(wants), 1))) // each message is stored for its namespace, and in the summary
+	pulls := map[string]int{}
+	for i := range wants {
+		pulls[wants[i].Namespace]++
+	}
 	status := v1beta1.NodeImageStatus{}
 	at := map[Reference]int{}
 	for _, want := range wants {
@@ -24,7 +27,8 @@ func Status(spec v1beta1.NodeImageSpec, states map[Target]State) v1beta1.NodeIma
 		if !ok {
 			state.Phase = v1beta1.ImagePhaseWaiting
 		}
-		state.Message = clip(state.Message, message)
+		// Each message is stored for its namespace, and in the summary.
+		state.Message = clip(state.Message, min(maxMessage, MaxMessages/(2*len(wants)), maxMessages/(2*pulls[want.Namespace])))
 		if status.ImageStatuses == nil {
 			status.ImageStatuses = map[string]v1beta1.ImageStatus{}
 		}

@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	imagecontrol "github.com/refit-project/refit/image/control"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
@@ -184,6 +185,9 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	added := []cache.ByObject{loader.ByObject()}
 	if cfg.PodProbes {
 		added = append(added, probecontrol.ByObject())
+	}
+	if cfg.Images {
+		added = append(added, imagecontrol.ByObject())
 	}
 	if cfg.SidecarSets || cfg.SidecarSetRollout {
 		added = append(added, sidecarsetwebhook.ByObject(sidecarsetwebhook.Config{Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace()}))

@@ -218,6 +218,10 @@ const (
 	// FinalizerDeletionProtection is added to ImagePullJobs by kruise-manager, so that it can remove its copies of pull
 	// secrets. refit-manager does not add it, and removes it from jobs that have ended or are deleted.
 	FinalizerDeletionProtection = "apps.kruise.io/deletion-protection"
+	// AnnotationEndedPulls on a NodeImage has the outcomes of pulls whose entries refit-manager has removed while jobs still count
+	// them, because their namespace has many: one line for each job, with its namespace and name, its UID, the phase, the time in
+	// seconds since 1970, and a message.
+	AnnotationEndedPulls = "refit.dev/ended-pulls"
 	// LabelFakeNodeImage on a NodeImage means that there is no such node: a test of OpenKruise. Refit ignores such an
 	// object.
 	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"

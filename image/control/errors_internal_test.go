@@ -120,7 +120,7 @@ func TestPullsStayWhileJobsCannotBeListed(t *testing.T) {
 	t.Parallel()
 	object := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}}
 	for i := range manyGone {
-		entry.Request(&object.Spec, &object.Status, pullJob(func(j *v1beta1.ImagePullJob) { j.Name, j.UID = fmt.Sprint(i), types.UID(fmt.Sprint(i)) }), nil, time.Now())
+		entry.Request(object, pullJob(func(j *v1beta1.ImagePullJob) { j.Name, j.UID = fmt.Sprint(i), types.UID(fmt.Sprint(i)) }), nil, time.Now())
 	}
 	w := newWorld(t, node("a", nil), object)
 	a, n := w.without("list *v1.PartialObjectMetadataList")

@@ -51,7 +51,7 @@ func flooded(t *testing.T) (w *world, flood []*v1beta1.ImagePullJob) {
 	}
 	for _, job := range append(flood, pullJob()) {
 		objects = append(objects, job)
-		if !entry.Request(&full.Spec, &full.Status, job, nil, metav1.Now().Time) {
+		if !entry.Request(full, job, nil, metav1.Now().Time) {
 			t.Fatal("no room")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -46,6 +47,18 @@ type Config struct {
 	Recorder        events.EventRecorder
 	Guard           *guard.Guard // catches panics while one object is handled
 	Logger          *slog.Logger
+}
+
+// ByObject returns the cache options of NodeImages, whose annotation with the outcomes of removed entries may be longer than
+// the annotations of other objects. Without it jobs would pull their images again.
+func ByObject() cache.ByObject {
+	trim := func(object any) (any, error) {
+		if node, ok := object.(*v1beta1.NodeImage); ok {
+			node.ManagedFields = nil
+		}
+		return object, nil
+	}
+	return cache.ByObject{&v1beta1.NodeImage{}: ctrlcache.ByObject{Transform: trim}}
 }
 
 // api is the access to the API server that the controllers share.

@@ -219,10 +219,10 @@ func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, decision *j
 		err := j.write(ctx, name, func(node *v1beta1.NodeImage) bool {
 			// The cache may not have shown yet that the job is already there, or that there is no space. The next
 			// reconciliation will handle that.
-			if names(node, job) {
+			if names(node, job) || entry.EndedFor(node, job, j.Clock()) != nil {
 				return false
 			}
-			added := entry.Queued(node, job) == "" && entry.Request(&node.Spec, &node.Status, job, secrets, j.Clock())
+			added := entry.Queued(node, job) == "" && entry.Request(node, job, secrets, j.Clock())
 			if !added {
 				decision.LookAt(j.Clock().Add(conflict.First))
 			}

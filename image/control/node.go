@@ -53,13 +53,13 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	}
 	var again recheck.At
 	// The lookups also apply to the next attempts: the daemon may write the object while jobs are looked up.
-	find, unread, err := n.find(ctx, &object.Spec)
+	find, unread, err := n.find(ctx, &object)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	err = n.write(ctx, object.Name, func(object *v1beta1.NodeImage) bool {
 		var prunes bool
-		prunes, again = entry.Prune(&object.Spec, &object.Status, find, n.Clock())
+		prunes, again = entry.Prune(object, find, n.Clock())
 		owners := withOwner(object.OwnerReferences, node)
 		if unread() != nil { // otherwise an unread job would look as if it requested nothing, and would lose its entry
 			return false

@@ -11,18 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image/entry"
 )
 
 // manyGone is the number of jobs of a namespace missing in the cache from which on they are listed instead of read one
 // by one.
 const manyGone = 16
 
-// find looks up the jobs that a spec names, and others on request. Only a live read is trusted to say that a job is
+// find looks up the jobs that a NodeImage names, and others on request. Only a live read is trusted to say that a job is
 // gone, because caches are not synchronized with each other. unread returns why a job could not be looked up, or nil.
 func (n *nodeImages) find(
-	ctx context.Context, spec *v1beta1.NodeImageSpec,
+	ctx context.Context, object *v1beta1.NodeImage,
 ) (find func(corev1.ObjectReference) *v1beta1.ImagePullJob, unread func() error, err error) {
-	found, err := n.findMany(ctx, spec)
+	found, err := n.findMany(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,21 +49,17 @@ func (n *nodeImages) find(
 	return find, func() error { return unreadErr }, nil
 }
 
-// findMany finds out which of the jobs that a spec names are gone; these are nil in the result. It is used if the cache
+// findMany finds out which of the jobs that a NodeImage names are gone; these are nil in the result. It is used if the cache
 // lacks many jobs of a namespace: after a thousand deletions, a separate read of each job would take a minute, during
 // which none of their pulls would end.
-func (n *nodeImages) findMany(ctx context.Context, spec *v1beta1.NodeImageSpec) (map[types.UID]*v1beta1.ImagePullJob, error) {
+func (n *nodeImages) findMany(ctx context.Context, object *v1beta1.NodeImage) (map[types.UID]*v1beta1.ImagePullJob, error) {
 	found, missing := map[types.UID]*v1beta1.ImagePullJob{}, map[string][]types.UID{}
-	for _, image := range spec.Images {
-		for i := range image.Tags {
-			for _, o := range image.Tags[i].OwnerReferences {
-				switch job, err := read(ctx, n.client, o); {
-				case err == nil:
-					found[o.UID] = job
-				case apierrors.IsNotFound(err):
-					missing[o.Namespace] = append(missing[o.Namespace], o.UID)
-				}
-			}
+	for _, o := range entry.Owners(object) {
+		switch job, err := read(ctx, n.client, o); {
+		case err == nil:
+			found[o.UID] = job
+		case apierrors.IsNotFound(err):
+			missing[o.Namespace] = append(missing[o.Namespace], o.UID)
 		}
 	}
 	for namespace, jobs := range missing {
@@ -99,7 +96,7 @@ func read(ctx context.Context, from client.Reader, o corev1.ObjectReference) (*v
 	return &job, nil
 }
 
-// names reports whether a NodeImage names a job.
+// names reports whether an entry of a NodeImage names a job.
 func names(object *v1beta1.NodeImage, job client.Object) bool {
 	for _, i := range object.Spec.Images {
 		for _, tag := range i.Tags {

@@ -129,8 +129,9 @@ func (a *api) nodesOfJob(ctx context.Context, object client.Object) []ctrl.Reque
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if names(&list.Items[i], object) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		node := &list.Items[i]
+		if names(node, object) || entry.Recorded(node, object.GetNamespace(), object.GetName(), object.GetUID()) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)})
 		}
 	}
 	return requests

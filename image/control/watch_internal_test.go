@@ -99,7 +99,7 @@ func TestAJobIsGoneIfTheAPIServerSaysSo(t *testing.T) {
 	} {
 		cached, live := newWorld(t, tt.cached...), &reads{Client: newWorld(t, tt.live...).Client, fault: tt.fault}
 		cached.api.Live = live
-		find, _, err := (&nodeImages{cached.api}).find(t.Context(), &v1beta1.NodeImageSpec{})
+		find, _, err := (&nodeImages{cached.api}).find(t.Context(), &v1beta1.NodeImage{})
 		cached.check(err)
 		for range 2 { // the second answer is remembered
 			got := find(corev1.ObjectReference{Namespace: "shop", Name: "j", UID: "job"})

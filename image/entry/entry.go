@@ -6,7 +6,6 @@ package entry
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,51 +33,60 @@ func SecretCopy(namespace, name string) string {
 	return strings.TrimRight(name[:min(len(name), 200)], ".-") + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Request adds a job's image to a NodeImage's spec, with the copies of its pull secrets. If there is no space, it
-// removes pulls of namespaces that use more than the job's namespace; their jobs then wait for space. If there is still
-// no space, it changes nothing and returns false.
-func Request(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time) bool {
-	with, full := request(spec, status, job, secrets, now)
+// Request adds a job's image to a NodeImage, with the copies of its pull secrets. If the namespace exceeds its share, it
+// removes finished pulls of the namespace and records their outcomes. If there is no space, it removes pulls of namespaces
+// that use more than the job's namespace; their jobs then wait for space. If there is still no space, it changes nothing
+// and returns false.
+func Request(node *v1beta1.NodeImage, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time) bool {
+	with, full := request(node, job, secrets, now)
 	if full != "" || with == nil {
 		return false
 	}
-	*spec = *with
+	node.Spec, node.Annotations = with.Spec, with.Annotations
 	return true
 }
 
-// Full returns why a NodeImage's spec has no space for a pull of a job, or "" if it has.
+// Full returns why a NodeImage has no space for a pull of a job, or "" if it has.
 func Full(node *v1beta1.NodeImage, job *v1beta1.ImagePullJob) string {
 	var secrets []v1beta1.ReferenceObject
 	for _, name := range job.Spec.PullSecrets {
 		secrets = append(secrets, v1beta1.ReferenceObject{Name: SecretCopy(job.Namespace, name)})
 	}
-	_, full := request(&node.Spec, &node.Status, job, secrets, time.Time{})
+	_, full := request(node, job, secrets, time.Time{})
 	return full
 }
 
-// request returns the spec with the job's image, and why there is no space for it. The result shares unchanged parts
-// with the given spec.
-func request(
-	spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time,
-) (*v1beta1.NodeImageSpec, string) {
+// request returns the NodeImage with the job's image, and why there is no space for it. The result shares unchanged parts
+// with the given object.
+func request(node *v1beta1.NodeImage, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time) (*v1beta1.NodeImage, string) {
 	reference, err := image.Parse(job.Spec.Image)
 	if err != nil {
 		return nil, ""
 	}
-	with := &v1beta1.NodeImageSpec{Images: maps.Clone(spec.Images)}
-	if with.Images == nil {
-		with.Images = map[string]v1beta1.ImageSpec{}
+	with := add(node, reference, job, secrets, now)
+	if all, _ := shareOf(with, job.Namespace); all > maxShare {
+		if smaller, removed := compacted(node, job.Namespace); removed {
+			with = add(smaller, reference, job, secrets, now)
+		}
 	}
-	before := with.Images[reference.Repository]
+	forget(with, job)
+	return with, makeRoom(&with.Spec, reference, job.Namespace)
+}
+
+// add returns a copy of a NodeImage with the job's image.
+func add(node *v1beta1.NodeImage, reference image.Reference, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time) *v1beta1.NodeImage {
+	with := copyOf(node)
+	before := with.Spec.Images[reference.Repository]
 	repository := *before.DeepCopy()
-	tag := addTag(&repository, image.TagStatus(status, reference), reference, job, now)
-	addNamespace(tag, image.TagStatus(status, reference), job, secrets, now)
+	said := image.TagStatus(&node.Status, reference)
+	tag := addTag(&repository, said, reference, job, now)
+	addNamespace(tag, said, job, secrets, now)
 	tag.OwnerReferences = append(tag.OwnerReferences, corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindImagePullJob, Namespace: job.Namespace, Name: job.Name, UID: job.UID,
 	})
 	share(&repository)
-	with.Images[reference.Repository] = repository
-	return with, makeRoom(with, reference, job.Namespace)
+	with.Spec.Images[reference.Repository] = repository
+	return with
 }
 
 // addTag finds or adds the tag, with the fields that a kruise-daemon reads.

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/image/entry"
 )
 
 // The entry has what the job says, and the defaults of kruise-manager for the rest.
@@ -62,8 +61,8 @@ func TestEntryHasWhatTheJobAsksFor(t *testing.T) {
 			})
 			secret, other := v1beta1.ReferenceObject{Namespace: "n", Name: "s"}, v1beta1.ReferenceObject{Namespace: "n", Name: "other"}
 			var spec v1beta1.NodeImageSpec
-			if !entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, []v1beta1.ReferenceObject{secret}, now) ||
-				!entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, []v1beta1.ReferenceObject{secret, other}, now) {
+			if !request(&spec, &v1beta1.NodeImageStatus{}, j, []v1beta1.ReferenceObject{secret}, now) ||
+				!request(&spec, &v1beta1.NodeImageStatus{}, j, []v1beta1.ReferenceObject{secret, other}, now) {
 				t.Fatal("no room")
 			}
 			entry := spec.Images["game"]
@@ -97,13 +96,13 @@ func TestFullNodeImageTakesNoFurtherImage(t *testing.T) {
 	of := func(name string) *v1beta1.ImagePullJob {
 		return job(func(j *v1beta1.ImagePullJob) { j.Spec.Image = name })
 	}
-	if entry.Request(&spec, &v1beta1.NodeImageStatus{}, of("more:v1"), nil, now) || len(spec.Images) != v1beta1.MaxNodeImages {
+	if request(&spec, &v1beta1.NodeImageStatus{}, of("more:v1"), nil, now) || len(spec.Images) != v1beta1.MaxNodeImages {
 		t.Errorf("%d images", len(spec.Images))
 	}
-	if !entry.Request(&spec, &v1beta1.NodeImageStatus{}, of("app7:v2"), nil, now) || len(spec.Images["app7"].Tags) != 2 {
+	if !request(&spec, &v1beta1.NodeImageStatus{}, of("app7:v2"), nil, now) || len(spec.Images["app7"].Tags) != 2 {
 		t.Errorf("%+v", spec.Images["app7"])
 	}
-	if entry.Request(&spec, &v1beta1.NodeImageStatus{}, of("a b"), nil, now) {
+	if request(&spec, &v1beta1.NodeImageStatus{}, of("a b"), nil, now) {
 		t.Error("a malformed image is taken")
 	}
 }
@@ -116,12 +115,12 @@ func TestVersionRisesOnlyWhenThePullBeforeIsOver(t *testing.T) {
 	} {
 		spec := v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"game": {Tags: []v1beta1.ImageTagSpec{{Tag: "v1", Version: 4}}}}}
 		status := v1beta1.NodeImageStatus{ImageStatuses: map[string]v1beta1.ImageStatus{"game": {Tags: []v1beta1.ImageTagStatus{{Tag: "v1", Version: 4, Phase: phase}}}}}
-		if entry.Request(&spec, &status, job(), nil, now); spec.Images["game"].Tags[0].Version != want {
+		if request(&spec, &status, job(), nil, now); spec.Images["game"].Tags[0].Version != want {
 			t.Errorf("%s: version %d, want %d", phase, spec.Images["game"].Tags[0].Version, want)
 		}
 		status.ImageStatuses["game"].Tags[0].Version = 3 // about an older one
 		spec.Images["game"].Tags[0].Version = 4
-		if entry.Request(&spec, &status, job(), nil, now); spec.Images["game"].Tags[0].Version != 4 {
+		if request(&spec, &status, job(), nil, now); spec.Images["game"].Tags[0].Version != 4 {
 			t.Errorf("%s of an older version: version %d, want 4", phase, spec.Images["game"].Tags[0].Version)
 		}
 	}
@@ -147,7 +146,7 @@ func TestPruneReturnsWhenTheNextEntryExpires(t *testing.T) {
 		ended("over", time.Minute), ended("later", time.Minute), ended("soon", time.Minute), {Tag: "pulling", Phase: v1beta1.ImagePhasePulling}, ended("again", time.Hour), ended("for-ever", time.Hour),
 	}}}}
 	nobody := func(corev1.ObjectReference) *v1beta1.ImagePullJob { return nil }
-	changed, again := entry.Prune(&spec, &status, nobody, now)
+	changed, again := prune(&spec, &status, nobody, now)
 	var left []string
 	for _, tag := range spec.Images["game"].Tags {
 		left = append(left, tag.Tag)
@@ -155,7 +154,7 @@ func TestPruneReturnsWhenTheNextEntryExpires(t *testing.T) {
 	if got := strings.Join(left, " "); !changed || got != "later soon pulling again for-ever" || !again.Equal(now.Add(30*time.Second)) {
 		t.Errorf("changed %t, left %q, again at %s", changed, got, again)
 	}
-	if changed, _ := entry.Prune(&spec, &status, nobody, now); changed || len(spec.Images["game"].PullSecrets) != 1 || spec.Images["game"].SandboxConfig == nil {
+	if changed, _ := prune(&spec, &status, nobody, now); changed || len(spec.Images["game"].PullSecrets) != 1 || spec.Images["game"].SandboxConfig == nil {
 		t.Errorf("changed %t again: %+v", changed, spec.Images["game"])
 	}
 }
@@ -166,12 +165,12 @@ func TestEntryStaysForTheOtherJob(t *testing.T) {
 	first, second := job(), job(func(j *v1beta1.ImagePullJob) { j.Name, j.UID = "k", "other" })
 	var spec v1beta1.NodeImageSpec
 	var status v1beta1.NodeImageStatus
-	entry.Request(&spec, &status, first, nil, now)
-	entry.Request(&spec, &status, second, nil, now)
-	if changed, _ := entry.Prune(&spec, &status, among(first, second), now); changed {
+	request(&spec, &status, first, nil, now)
+	request(&spec, &status, second, nil, now)
+	if changed, _ := prune(&spec, &status, among(first, second), now); changed {
 		t.Error("changed while both jobs run")
 	}
-	if changed, _ := entry.Prune(&spec, &status, among(second), now); !changed || len(spec.Images) != 1 {
+	if changed, _ := prune(&spec, &status, among(second), now); !changed || len(spec.Images) != 1 {
 		t.Errorf("changed %t, the first job is gone; %+v", changed, spec)
 	}
 	if owners := spec.Images["game"].Tags[0].OwnerReferences; len(owners) != 1 || owners[0].UID != "other" {
@@ -180,7 +179,7 @@ func TestEntryStaysForTheOtherJob(t *testing.T) {
 	made := job(func(j *v1beta1.ImagePullJob) { j.UID = "recreated under its name" })
 	spec.Images["game"].Tags[0].OwnerReferences[0].UID = "job"
 	found := func(corev1.ObjectReference) *v1beta1.ImagePullJob { return made }
-	if changed, _ := entry.Prune(&spec, &status, found, now); !changed || len(spec.Images) != 0 {
+	if changed, _ := prune(&spec, &status, found, now); !changed || len(spec.Images) != 0 {
 		t.Errorf("changed %t; the entry is kept for another job of the name", changed)
 	}
 }

@@ -39,7 +39,7 @@ func FuzzNodeImages(f *testing.F) {
 			var job v1beta1.ImagePullJob
 			if foreign.Object(hostile.JSON(&job, jobSeed), &job) == nil {
 				jobplan.Job(&job, []*v1beta1.NodeImage{&node}, time.Unix(1e9, 0))
-				entry.Request(&node.Spec, &node.Status, &job, nil, time.Unix(1e9, 0))
+				entry.Request(&node, &job, nil, time.Unix(1e9, 0))
 			}
 		})
 	})

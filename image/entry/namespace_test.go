@@ -47,7 +47,7 @@ func TestAJobJoinsOnlyAPullOfItsNamespaceThatHasNotEnded(t *testing.T) {
 		first := named("first", func(j *v1beta1.ImagePullJob) { j.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(9))} })
 		second := named("second", func(j *v1beta1.ImagePullJob) { j.Spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(1))} })
 		var spec v1beta1.NodeImageSpec
-		if !entry.Request(&spec, &v1beta1.NodeImageStatus{}, first, nil, now) || !entry.Request(&spec, &tt.status, second, nil, later) {
+		if !request(&spec, &v1beta1.NodeImageStatus{}, first, nil, now) || !request(&spec, &tt.status, second, nil, later) {
 			t.Fatal("no room")
 		}
 		tag := spec.Images["game"].Tags[0]
@@ -74,7 +74,7 @@ func TestAnEntryThatWasRemovedComesBackInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	status := said(4, v1beta1.ImagePhaseFailed, now)
 	var spec v1beta1.NodeImageSpec
-	entry.Request(&spec, &status, job(), nil, now)
+	request(&spec, &status, job(), nil, now)
 	tag := spec.Images["game"].Tags[0]
 	if tag.Version != 5 || tag.Namespaces[0].Version != 5 || tag.Namespaces[0].Jobs[0].Version != 5 {
 		t.Errorf("%+v", tag)
@@ -101,7 +101,7 @@ func TestWhatOthersNeedForARepositoryStays(t *testing.T) {
 		spec := v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"game": {
 			PullSecrets: []v1beta1.ReferenceObject{others, own}, SandboxConfig: sandbox, Tags: tt.before,
 		}}}
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, job(), []v1beta1.ReferenceObject{own}, now)
+		request(&spec, &v1beta1.NodeImageStatus{}, job(), []v1beta1.ReferenceObject{own}, now)
 		if diff := cmp.Diff(tt.secrets, spec.Images["game"].PullSecrets); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -137,13 +137,13 @@ func TestAnEntryStaysForAsLongAsAJobCountsIt(t *testing.T) {
 	} {
 		var spec v1beta1.NodeImageSpec
 		for _, j := range tt.jobs {
-			entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+			request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 		}
 		status := said(0, v1beta1.ImagePhasePulling)
 		if tt.ended >= 0 {
 			status = said(0, v1beta1.ImagePhaseSucceeded, now.Add(-tt.ended))
 		}
-		changed, again := entry.Prune(&spec, &status, among(tt.jobs...), now)
+		changed, again := prune(&spec, &status, among(tt.jobs...), now)
 		left := 0
 		if tags := spec.Images["game"].Tags; len(tags) > 0 {
 			left = len(tags[0].OwnerReferences)
@@ -164,9 +164,9 @@ func TestOnlyTheEndOfItsVersionEndsAPull(t *testing.T) {
 	counts := named("b")
 	for name, status := range map[string]v1beta1.NodeImageStatus{"another version": said(3, v1beta1.ImagePhaseSucceeded, now), "nothing": {}} {
 		var spec v1beta1.NodeImageSpec
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, completed, nil, now)
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, counts, nil, now)
-		entry.Prune(&spec, &status, among(completed, counts), now)
+		request(&spec, &v1beta1.NodeImageStatus{}, completed, nil, now)
+		request(&spec, &v1beta1.NodeImageStatus{}, counts, nil, now)
+		prune(&spec, &status, among(completed, counts), now)
 		if owners := spec.Images["game"].Tags[0].OwnerReferences; len(owners) != 1 || owners[0].UID != counts.UID {
 			t.Errorf("%s: %+v", name, owners)
 		}
@@ -187,18 +187,18 @@ func TestWhatOnlyAJobThatIsGoneNeededGoes(t *testing.T) {
 	})
 	var spec v1beta1.NodeImageSpec
 	var status v1beta1.NodeImageStatus
-	entry.Request(&spec, &status, first, secretsOf(first), now)
-	entry.Request(&spec, &status, second, secretsOf(second), now)
+	request(&spec, &status, first, secretsOf(first), now)
+	request(&spec, &status, second, secretsOf(second), now)
 	spec.Images["game"].Tags[0].Namespaces[0].Jobs[0].Version = 0
 	is := func() v1beta1.ImageNamespaceSpec { return spec.Images["game"].Tags[0].Namespaces[0] }
 	before := is()
 	if len(before.PullSecrets) != 2 || before.SandboxConfig == nil || before.Version != 1 {
 		t.Fatalf("%+v", before)
 	}
-	if changed, _ := entry.Prune(&spec, &status, among(first, second), now); changed {
+	if changed, _ := prune(&spec, &status, among(first, second), now); changed {
 		t.Errorf("%+v", is())
 	}
-	entry.Prune(&spec, &status, among(second), now)
+	prune(&spec, &status, among(second), now)
 	after := is()
 	if len(after.PullSecrets) != 1 || after.PullSecrets[0].Name != entry.SecretCopy("shop", "both") || after.SandboxConfig != nil || after.Version != 1 {
 		t.Errorf("%+v", after)

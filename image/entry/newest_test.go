@@ -21,7 +21,7 @@ func full(t *testing.T, at func(i int) time.Time, namespaces ...string) (*v1beta
 	for i := range v1beta1.MaxNodeImages {
 		name := fmt.Sprintf("app%d", 1000-7*i%256) // no order of names
 		j := of(namespaces[i%len(namespaces)], name+":1")
-		if !entry.Request(&node.Spec, &node.Status, j, nil, at(i)) {
+		if !entry.Request(node, j, nil, at(i)) {
 			t.Fatal("no room")
 		}
 		names = append(names, name)
@@ -32,7 +32,7 @@ func full(t *testing.T, at func(i int) time.Time, namespaces ...string) (*v1beta
 // gone returns the images that are gone after one was requested for the namespace shop.
 func gone(t *testing.T, node *v1beta1.NodeImage, names []string) []string {
 	t.Helper()
-	if !entry.Request(&node.Spec, &node.Status, of("shop", "more:1"), nil, now.Add(time.Hour)) {
+	if !entry.Request(node, of("shop", "more:1"), nil, now.Add(time.Hour)) {
 		t.Fatal("no room")
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := node.Spec.Images[name]; return ok })
@@ -67,11 +67,11 @@ func TestTheNewestJobOfAnImageMakesRoom(t *testing.T) {
 	}
 	for _, text := range []string{"app:v2", "other:v1"} {
 		for i := range 2 {
-			entry.Request(&node.Spec, &node.Status, job("mallory", text, i), nil, now.Add(time.Hour))
+			entry.Request(node, job("mallory", text, i), nil, now.Add(time.Hour))
 		}
 	}
 	n := fill(node, 2000, func(i int) *v1beta1.ImagePullJob { return job("mallory", "app:v1", i) })
-	if !entry.Request(&node.Spec, &node.Status, job("shop", "app:v1", 0), nil, now) {
+	if !entry.Request(node, job("shop", "app:v1", 0), nil, now) {
 		t.Fatal("no room")
 	}
 	left := map[string]int{}

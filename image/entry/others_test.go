@@ -21,7 +21,7 @@ func TestEntriesThatNobodyOwnsMakeNoRoom(t *testing.T) {
 		node.Spec.Images[fmt.Sprint("kruise", i)] = v1beta1.ImageSpec{Tags: []v1beta1.ImageTagSpec{{Tag: "v1"}}}
 	}
 	fill(node, 20, func(i int) *v1beta1.ImagePullJob { return of("mallory", fmt.Sprintf("app%d:v1", i)) })
-	if !entry.Request(&node.Spec, &node.Status, of("shop", "more:v1"), nil, now) {
+	if !entry.Request(node, of("shop", "more:v1"), nil, now) {
 		t.Fatal("no room")
 	}
 	if got := count(node); got[""] != v1beta1.MaxNodeImages-20 || got["mallory"] != 19 || got["shop"] != 1 {
@@ -33,7 +33,7 @@ func TestEntriesThatNobodyOwnsMakeNoRoom(t *testing.T) {
 func TestANamespaceThatHasNothingToRemoveMakesNoRoom(t *testing.T) {
 	t.Parallel()
 	node := &v1beta1.NodeImage{}
-	entry.Request(&node.Spec, &node.Status, of("bar", "app:v1"), nil, now)
+	entry.Request(node, of("bar", "app:v1"), nil, now)
 	repository := node.Spec.Images["app"]
 	evil := v1beta1.ImageNamespaceSpec{Namespace: "evil"}
 	for i := range v1beta1.MaxImageSecrets {
@@ -43,7 +43,7 @@ func TestANamespaceThatHasNothingToRemoveMakesNoRoom(t *testing.T) {
 	repository.PullSecrets = evil.PullSecrets
 	node.Spec.Images["app"] = repository
 	j := of("shop", "app:v2", func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"one"} })
-	if entry.Request(&node.Spec, &node.Status, j, secretsOf(j), now) || len(node.Spec.Images["app"].Tags) != 1 {
+	if entry.Request(node, j, secretsOf(j), now) || len(node.Spec.Images["app"].Tags) != 1 {
 		t.Errorf("%+v", node.Spec.Images["app"])
 	}
 }
@@ -75,9 +75,9 @@ func TestTheLimitsOfAJobGoWithIt(t *testing.T) {
 	var spec v1beta1.NodeImageSpec
 	for _, j := range []*v1beta1.ImagePullJob{patient, other} {
 		j.Namespace = "shop"
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+		request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 	}
-	entry.Prune(&spec, &v1beta1.NodeImageStatus{}, among(other), now)
+	prune(&spec, &v1beta1.NodeImageStatus{}, among(other), now)
 	tag := spec.Images["bn/mv"].Tags[0]
 	for _, policy := range []*v1beta1.ImageTagPullPolicy{tag.PullPolicy, tag.Namespaces[0].PullPolicy} {
 		if *policy.TimeoutSeconds != 60 || *policy.BackoffLimit != 1 || *policy.ActiveDeadlineSeconds != 90 {
@@ -101,7 +101,7 @@ func TestAPullEndsInTheVersionOfItsNamespace(t *testing.T) {
 		"not before it has ended": {7, &v1beta1.ImageTagPullPolicy{TTLSecondsAfterFinished: new(int32(3601))}, false},
 	} {
 		var spec v1beta1.NodeImageSpec
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now.Add(-2*time.Hour))
+		request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now.Add(-2*time.Hour))
 		tag := &spec.Images["game"].Tags[0]
 		tag.Namespaces[0].Version, tag.Version = tt.version, tt.version+1
 		tag.Namespaces[0].PullPolicy = tt.policy
@@ -110,7 +110,7 @@ func TestAPullEndsInTheVersionOfItsNamespace(t *testing.T) {
 			states[want.Target] = image.State{Phase: v1beta1.ImagePhaseSucceeded, Completed: now.Add(-time.Hour)}
 		}
 		status := image.Status(spec, states)
-		entry.Prune(&spec, &status, func(corev1.ObjectReference) *v1beta1.ImagePullJob { return j }, now)
+		prune(&spec, &status, func(corev1.ObjectReference) *v1beta1.ImagePullJob { return j }, now)
 		if left := count(&v1beta1.NodeImage{Spec: spec}); (left["shop"] == 0) != tt.removed {
 			t.Errorf("%s: %v are left", name, left)
 		}
@@ -130,7 +130,7 @@ func TestLimitsThatAJobDoesNotNameAreTheDefault(t *testing.T) {
 	} {
 		for _, completion := range []v1beta1.CompletionPolicyType{v1beta1.CompletionAlways, v1beta1.CompletionNever} {
 			var spec v1beta1.NodeImageSpec
-			entry.Request(&spec, &v1beta1.NodeImageStatus{}, named("a", func(j *v1beta1.ImagePullJob) {
+			request(&spec, &v1beta1.NodeImageStatus{}, named("a", func(j *v1beta1.ImagePullJob) {
 				j.Spec.PullPolicy, j.Spec.CompletionPolicy.Type = tt.policy, completion
 			}), nil, now)
 			got := spec.Images["game"].Tags[0].PullPolicy

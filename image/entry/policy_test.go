@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/image/entry"
 )
 
 func patientJob(name string, policy v1beta1.ImagePullPolicy, timeout, backoff int32, deadline int64) *v1beta1.ImagePullJob {
@@ -64,7 +63,7 @@ func TestPullHasTheMostPatientPolicyOfItsJobs(t *testing.T) {
 			t.Parallel()
 			var spec v1beta1.NodeImageSpec
 			for _, job := range tt.jobs {
-				if !entry.Request(&spec, &v1beta1.NodeImageStatus{}, job, nil, now) {
+				if !request(&spec, &v1beta1.NodeImageStatus{}, job, nil, now) {
 					t.Fatalf("no room for %s", job.Name)
 				}
 			}
@@ -74,7 +73,7 @@ func TestPullHasTheMostPatientPolicyOfItsJobs(t *testing.T) {
 				}
 				return jobs[o.UID]
 			}
-			if changed, _ := entry.Prune(&spec, &v1beta1.NodeImageStatus{}, find, now); changed != (tt.gone != nil) {
+			if changed, _ := prune(&spec, &v1beta1.NodeImageStatus{}, find, now); changed != (tt.gone != nil) {
 				t.Errorf("Prune has changed the spec: %v", changed)
 			}
 			tag := spec.Images["bn/mv"].Tags[0]

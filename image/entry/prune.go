@@ -12,12 +12,13 @@ import (
 	"github.com/refit-project/refit/internal/recheck"
 )
 
-// Prune removes entries that no job needs from a NodeImage's spec: entries whose jobs are gone or have ended before
+// Prune removes entries and outcomes that no job needs from a NodeImage: entries whose jobs are gone or have ended before
 // their pull, which cancels a pull in progress, and finished entries whose TTL has expired and that no job still
 // counts. job looks up a job by its reference, and returns nil if it is gone. Entries without owners belong to other
 // controllers, and are only removed when their TTL has expired. again is when to call Prune next.
-func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job func(corev1.ObjectReference) *v1beta1.ImagePullJob, now time.Time) (changed bool, again recheck.At) {
-	p := pruning{status: status, job: job, now: now}
+func Prune(node *v1beta1.NodeImage, job func(corev1.ObjectReference) *v1beta1.ImagePullJob, now time.Time) (changed bool, again recheck.At) {
+	p := pruning{status: &node.Status, job: job, now: now}
+	spec := &node.Spec
 	for name := range spec.Images {
 		before := spec.Images[name]
 		after := *before.DeepCopy()
@@ -40,6 +41,7 @@ func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job fun
 			changed = true
 		}
 	}
+	changed = p.pruneRecords(node, changed) || changed
 	return changed, p.again
 }
 

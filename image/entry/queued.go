@@ -9,59 +9,45 @@ import (
 	"github.com/refit-project/refit/image"
 )
 
-// A namespace has at most maxUnfinished pulls in a NodeImage that have not ended: a daemon runs two of them at a time,
-// and each further one makes every write of the NodeImage slower, for which the pulls of all namespaces wait. Jobs that
-// wait are reconciled when fewer than refill are left, and not after each pull.
-const (
-	maxUnfinished = 64
-	refill        = maxUnfinished / 2
-)
-
 // Queued returns why a job has to wait for other pulls of its namespace before it is added to a NodeImage, or "".
 func Queued(node *v1beta1.NodeImage, job *v1beta1.ImagePullJob) string {
-	reference, err := image.Parse(job.Spec.Image)
-	if err != nil {
+	if _, err := image.Parse(job.Spec.Image); err != nil || held(node, job.Namespace) < maxShare {
 		return ""
 	}
-	tag := image.TagSpec(&node.Spec, reference)
-	if tag != nil && unfinished(tag, image.TagStatus(&node.Status, reference), job.Namespace) {
-		return "" // it joins this pull
-	}
-	if allUnfinished(node)[job.Namespace] < maxUnfinished {
-		return ""
-	}
-	return fmt.Sprintf("%d pulls of namespace %s that have not ended", maxUnfinished, job.Namespace)
+	// Without the number of pulls: each change of it would be a write of the status of each job that waits.
+	return fmt.Sprintf("%d KiB of pulls of namespace %s that have not ended", maxShare>>10, job.Namespace)
 }
 
-// Freed returns the namespaces whose waiting jobs may begin after a change of a NodeImage.
+// held returns the size of the entries of a namespace that cannot be removed for others.
+func held(node *v1beta1.NodeImage, namespace string) int {
+	all, unfinished := shareOf(node, namespace)
+	if all > unfinished && recordFull(node, namespace) {
+		return all
+	}
+	return unfinished
+}
+
+// Freed returns the namespaces whose waiting jobs may begin after a change of a NodeImage: they are reconciled when half of
+// the share is free, and not after each pull.
 func Freed(before, after *v1beta1.NodeImage) []string {
-	was, is := allUnfinished(before), allUnfinished(after)
-	maps.DeleteFunc(was, func(namespace string, n int) bool { return n < refill || is[namespace] >= refill })
-	return slices.Sorted(maps.Keys(was))
+	var freed []string
+	for _, namespace := range slices.Sorted(maps.Keys(namespacesIn(before))) {
+		if held(before, namespace) >= maxShare/2 && held(after, namespace) < maxShare/2 {
+			freed = append(freed, namespace)
+		}
+	}
+	return freed
 }
 
-// allUnfinished returns the number of pulls that have not ended, by namespace.
-func allUnfinished(node *v1beta1.NodeImage) map[string]int {
-	n := map[string]int{}
+func namespacesIn(node *v1beta1.NodeImage) map[string]bool {
+	all := map[string]bool{}
 	for name := range node.Spec.Images {
 		tags := node.Spec.Images[name].Tags
 		for i := range tags {
-			said := image.TagStatus(&node.Status, image.Reference{Repository: name, Tag: tags[i].Tag})
 			for _, namespace := range namespacesOf(&tags[i]) {
-				if unfinished(&tags[i], said, namespace) {
-					n[namespace]++
-				}
+				all[namespace] = true
 			}
 		}
 	}
-	return n
-}
-
-// unfinished reports whether a tag has a pull for a namespace that has not ended.
-func unfinished(tag *v1beta1.ImageTagSpec, said *v1beta1.ImageTagStatus, namespace string) bool {
-	if !slices.Contains(namespacesOf(tag), namespace) {
-		return false
-	}
-	_, ended := endOf(tag, said, namespace)
-	return !ended
+	return all
 }

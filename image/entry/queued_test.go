@@ -25,9 +25,9 @@ func nth(namespace string, n int) *v1beta1.ImagePullJob {
 func pulling(n int) *v1beta1.NodeImage {
 	node := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	for i := range n {
-		entry.Request(&node.Spec, &node.Status, nth("mallory", i), nil, now)
+		entry.Request(node, nth("mallory", i), nil, now)
 	}
-	entry.Request(&node.Spec, &node.Status, nth("shop", 0), nil, now)
+	entry.Request(node, nth("shop", 0), nil, now)
 	node.Status = image.Status(node.Spec, nil)
 	return node
 }
@@ -47,22 +47,38 @@ func ends(node *v1beta1.NodeImage, n int) *v1beta1.NodeImage {
 	return after
 }
 
+// most is the number of pulls that a namespace begins in an empty NodeImage.
+func most(t *testing.T) int {
+	t.Helper()
+	for n := range 100 {
+		if entry.Queued(pulling(n), nth("mallory", 99)) != "" {
+			return n
+		}
+	}
+	t.Fatal("there is no limit")
+	return 0
+}
+
 // A NodeImage does not grow with the number of jobs of one namespace, because everybody's pulls wait for its writes.
 func TestANamespaceWaitsForItsOwnPulls(t *testing.T) {
 	t.Parallel()
-	const most = "64 pulls of namespace mallory that have not ended"
+	most := most(t)
+	if most < 8 || most > 16 {
+		t.Fatalf("%d pulls at a time", most)
+	}
+	const says = "24 KiB of pulls of namespace mallory that have not ended"
 	for name, tc := range map[string]struct {
 		node *v1beta1.NodeImage
 		job  *v1beta1.ImagePullJob
 		want string
 	}{
-		"one less than the most": {pulling(63), nth("mallory", 99), ""},
-		"the most":               {pulling(64), nth("mallory", 99), most},
-		"some have ended":        {ends(pulling(64), 1), nth("mallory", 99), ""},
-		"an image that is there": {pulling(64), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.UID, j.Spec.Image = "mallory", "again", "mallory-7:v1" }), ""},
-		"one that has ended":     {ends(pulling(65), 1), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.UID, j.Spec.Image = "mallory", "again", "mallory-0:v1" }), most},
-		"of another namespace":   {pulling(64), nth("bar", 0), ""},
-		"no image":               {pulling(64), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.Spec.Image = "mallory", "NO" }), ""},
+		"one less than the most": {pulling(most - 1), nth("mallory", 99), ""},
+		"the most":               {pulling(most), nth("mallory", 99), says},
+		"more than that":         {pulling(most + 1), nth("mallory", 99), says}, // each other text would be a write for each job that waits
+		"some have ended":        {ends(pulling(most), 1), nth("mallory", 99), ""},
+		"one that is pulled":     {pulling(most), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.UID, j.Spec.Image = "mallory", "again", "mallory-7:v1" }), says},
+		"of another namespace":   {pulling(most), nth("bar", 0), ""},
+		"no image":               {pulling(most), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.Spec.Image = "mallory", "NO" }), ""},
 	} {
 		if got := entry.Queued(tc.node, tc.job); got != tc.want {
 			t.Errorf("%s: %q", name, got)
@@ -70,21 +86,46 @@ func TestANamespaceWaitsForItsOwnPulls(t *testing.T) {
 	}
 }
 
-// Jobs that wait are reconciled when half of the pulls have ended, not after each of them.
+// Each job of an image makes its entry larger.
+func TestJobsOfOneImageWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	node := &v1beta1.NodeImage{}
+	same := func(i int) *v1beta1.ImagePullJob {
+		return of("mallory", "app:v1", func(j *v1beta1.ImagePullJob) { j.UID = types.UID(fmt.Sprint(i)) })
+	}
+	n := 0
+	for ; entry.Queued(node, same(n)) == "" && n < 1000; n++ {
+		entry.Request(node, same(n), nil, now)
+	}
+	if n < 16 || n > 64 {
+		t.Errorf("%d jobs in one entry", n)
+	}
+}
+
+// Jobs that wait are reconciled when half of the share is free, not after each pull.
 func TestJobsThatWaitBeginWhenHalfOfThePullsHaveEnded(t *testing.T) {
 	t.Parallel()
-	full := pulling(64)
+	most := most(t)
+	full, half := pulling(most), 0
+	for ; len(entry.Freed(full, ends(full, half))) == 0; half++ {
+		if half == most {
+			t.Fatal("never")
+		}
+	}
+	if half < most/3 || half > most*2/3 {
+		t.Errorf("when %d of %d have ended", half, most)
+	}
 	for name, tc := range map[string]struct {
 		before, after *v1beta1.NodeImage
 		want          []string
 	}{
 		"nothing has changed": {full, full, nil},
 		"one has ended":       {full, ends(full, 1), nil},
-		"less than half":      {ends(full, 1), ends(full, 32), nil},
-		"half":                {ends(full, 32), ends(full, 33), []string{"mallory"}},
-		"more than half":      {full, ends(full, 64), []string{"mallory"}},
-		"long after":          {ends(full, 33), ends(full, 34), nil},
-		"more have begun":     {pulling(20), full, nil},
+		"less than half":      {ends(full, 1), ends(full, half-1), nil},
+		"half":                {ends(full, half-1), ends(full, half), []string{"mallory"}},
+		"more than half":      {full, ends(full, most), []string{"mallory"}},
+		"long after":          {ends(full, half), ends(full, half+1), nil},
+		"more have begun":     {pulling(2), full, nil},
 	} {
 		if got := entry.Freed(tc.before, tc.after); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v", name, got)

@@ -190,20 +190,7 @@ func removeNewest(spec *v1beta1.NodeImageSpec, namespace string, of *limit) bool
 	if newest == nil {
 		return false
 	}
-	before := spec.Images[newest.repository]
-	repository := *before.DeepCopy()
-	at := slices.IndexFunc(repository.Tags, func(tag v1beta1.ImageTagSpec) bool { return tag.Tag == newest.tag.Tag })
-	tag := &repository.Tags[at]
-	remove(tag, namespace, of.jobs)
-	if len(tag.OwnerReferences) == 0 {
-		repository.Tags = slices.Delete(repository.Tags, at, at+1)
-	}
-	if len(repository.Tags) == 0 {
-		delete(spec.Images, newest.repository)
-		return true
-	}
-	share(&repository)
-	spec.Images[newest.repository] = repository
+	removeFrom(spec, newest.repository, newest.tag.Tag, func(tag *v1beta1.ImageTagSpec) { remove(tag, namespace, of.jobs) })
 	return true
 }
 

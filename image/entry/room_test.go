@@ -30,7 +30,7 @@ func of(namespace, text string, change ...func(*v1beta1.ImagePullJob)) *v1beta1.
 func fill(node *v1beta1.NodeImage, most int, next func(i int) *v1beta1.ImagePullJob) int {
 	for i := range most {
 		j := next(i)
-		if !entry.Request(&node.Spec, &node.Status, j, secretsOf(j), now.Add(time.Duration(i)*time.Second)) {
+		if !entry.Request(node, j, secretsOf(j), now.Add(time.Duration(i)*time.Second)) {
 			return i
 		}
 	}
@@ -250,7 +250,7 @@ func TestNothingOfANamespaceGoesWithThePullOfAnother(t *testing.T) {
 	var spec v1beta1.NodeImageSpec
 	var status v1beta1.NodeImageStatus
 	for _, j := range []*v1beta1.ImagePullJob{shop, mallory, other} {
-		if !entry.Request(&spec, &status, j, secretsOf(j), now) {
+		if !request(&spec, &status, j, secretsOf(j), now) {
 			t.Fatal("no room")
 		}
 	}
@@ -279,10 +279,10 @@ mallory v2: secrets sandbox  always false timeout 10m0s retries 3 version 0
 	if r := spec.Images["app"]; len(r.PullSecrets) != 3 || r.SandboxConfig != nil {
 		t.Errorf("for a kruise-daemon: %+v", r)
 	}
-	if changed, _ := entry.Prune(&spec, &status, among(shop, mallory, other), now); changed {
+	if changed, _ := prune(&spec, &status, among(shop, mallory, other), now); changed {
 		t.Errorf("changed without a change:\n%s", said())
 	}
-	if changed, _ := entry.Prune(&spec, &status, among(shop, other), now); !changed || strings.Contains(said(), "mallory v1") {
+	if changed, _ := prune(&spec, &status, among(shop, other), now); !changed || strings.Contains(said(), "mallory v1") {
 		t.Errorf("changed %t:\n%s", changed, said())
 	}
 	if r := spec.Images["app"]; len(r.PullSecrets) != 1 || r.PullSecrets[0].Name != entry.SecretCopy("shop", "registry") {

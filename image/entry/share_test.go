@@ -37,7 +37,7 @@ func TestAJobTakesOverAnEntryThatNobodyOwns(t *testing.T) {
 	spec := v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"game": {Tags: []v1beta1.ImageTagSpec{{
 		Tag: "v1", Version: 4, ImagePullPolicy: v1beta1.PullIfNotPresent, PullPolicy: &v1beta1.ImageTagPullPolicy{BackoffLimit: new(int32(9)), TimeoutSeconds: new(int32(9000))},
 	}}}}}
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, job(func(j *v1beta1.ImagePullJob) { j.Spec.ImagePullPolicy = v1beta1.PullAlways }), nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, job(func(j *v1beta1.ImagePullJob) { j.Spec.ImagePullPolicy = v1beta1.PullAlways }), nil, now)
 	tag := spec.Images["game"].Tags[0]
 	if tag.Version != 4 || tag.ImagePullPolicy != v1beta1.PullAlways || *tag.PullPolicy.BackoffLimit != 3 || *tag.PullPolicy.TimeoutSeconds != 600 {
 		t.Errorf("%+v, %+v", tag, tag.PullPolicy)
@@ -48,13 +48,13 @@ func TestAJobTakesOverAnEntryThatNobodyOwns(t *testing.T) {
 func TestAnEntryWithoutAPolicyHasNoLimits(t *testing.T) {
 	t.Parallel()
 	var spec v1beta1.NodeImageSpec
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, named("a"), nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, named("a"), nil, now)
 	spec.Images["game"].Tags[0].PullPolicy = nil
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, named("b"), nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, named("b"), nil, now)
 	if diff := cmp.Diff(&v1beta1.ImageTagPullPolicy{}, spec.Images["game"].Tags[0].PullPolicy); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, named("c"), nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, named("c"), nil, now)
 	if got := spec.Images["game"].Tags[0].PullPolicy; *got.TimeoutSeconds != 600 || *got.BackoffLimit != 3 || got.ActiveDeadlineSeconds != nil || got.TTLSecondsAfterFinished != nil {
 		t.Errorf("%+v", got)
 	}
@@ -68,7 +68,7 @@ func TestAPullIsAsPatientAsTheJobThatNeverCompletes(t *testing.T) {
 	for _, jobs := range [][]*v1beta1.ImagePullJob{{never, ends}, {ends, never}} {
 		var spec v1beta1.NodeImageSpec
 		for _, j := range jobs {
-			entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+			request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 		}
 		policy := spec.Images["game"].Tags[0].Namespaces[0].PullPolicy
 		if *policy.TTLSecondsAfterFinished != 86400 || *policy.ActiveDeadlineSeconds != 1800 {
@@ -86,14 +86,14 @@ func TestTheTimeToLiveOfAPullIsThatOfItsNamespace(t *testing.T) {
 	})
 	var spec v1beta1.NodeImageSpec
 	for _, j := range []*v1beta1.ImagePullJob{shop, bar} {
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+		request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 	}
 	states := map[image.Target]image.State{}
 	for _, want := range image.Wanted(spec) {
 		states[want.Target] = image.State{Phase: v1beta1.ImagePhaseSucceeded, Completed: now.Add(-10 * time.Minute)}
 	}
 	status := image.Status(spec, states)
-	changed, again := entry.Prune(&spec, &status, among(shop, bar), now)
+	changed, again := prune(&spec, &status, among(shop, bar), now)
 	if left := count(&v1beta1.NodeImage{Spec: spec}); !changed || left["shop"] != 0 || left["bar"] != 1 || !again.Equal(now.Add(24*time.Hour-10*time.Minute)) {
 		t.Errorf("changed %t, %v are left, again at %s", changed, left, again)
 	}
@@ -104,10 +104,10 @@ func TestVersionsOfJobsAreNotedWhereTheyAreNotKnown(t *testing.T) {
 	t.Parallel()
 	var spec v1beta1.NodeImageSpec
 	j := named("a")
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 	is := &spec.Images["game"].Tags[0].Namespaces[0]
 	is.Version, is.Jobs = 3, nil
-	changed, _ := entry.Prune(&spec, &v1beta1.NodeImageStatus{}, among(j), now)
+	changed, _ := prune(&spec, &v1beta1.NodeImageStatus{}, among(j), now)
 	if diff := cmp.Diff([]v1beta1.ImageJobVersion{{UID: "a", Version: 3}}, spec.Images["game"].Tags[0].Namespaces[0].Jobs); !changed || diff != "" {
 		t.Errorf("changed %t (-want +got):\n%s", changed, diff)
 	}
@@ -122,7 +122,7 @@ func TestTheSandboxOfAJobComesBeforeThatOfOthers(t *testing.T) {
 	asks := job(func(j *v1beta1.ImagePullJob) {
 		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"of": "job"}}
 	})
-	entry.Request(&spec, &v1beta1.NodeImageStatus{}, asks, nil, now)
+	request(&spec, &v1beta1.NodeImageStatus{}, asks, nil, now)
 	if got := spec.Images["game"].SandboxConfig; got == nil || got.Labels["of"] != "job" {
 		t.Errorf("%+v", got)
 	}
@@ -136,10 +136,10 @@ func TestOwnersThatStayKeepTheirOrder(t *testing.T) {
 	for i, namespace := range []string{"c", "a", "b", "a", "c"} {
 		j := named(string(rune('p'+i)), func(j *v1beta1.ImagePullJob) { j.Namespace = namespace })
 		jobs = append(jobs, j)
-		entry.Request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
+		request(&spec, &v1beta1.NodeImageStatus{}, j, nil, now)
 	}
 	left := []*v1beta1.ImagePullJob{jobs[0], jobs[1], jobs[2], jobs[4]}
-	entry.Prune(&spec, &v1beta1.NodeImageStatus{}, among(left...), now)
+	prune(&spec, &v1beta1.NodeImageStatus{}, among(left...), now)
 	var got []types.UID
 	for _, o := range spec.Images["game"].Tags[0].OwnerReferences {
 		got = append(got, o.UID)
@@ -147,7 +147,7 @@ func TestOwnersThatStayKeepTheirOrder(t *testing.T) {
 	if diff := cmp.Diff([]types.UID{"p", "q", "r", "t"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if changed, _ := entry.Prune(&spec, &v1beta1.NodeImageStatus{}, among(left...), now); changed {
+	if changed, _ := prune(&spec, &v1beta1.NodeImageStatus{}, among(left...), now); changed {
 		t.Error("changed again")
 	}
 }

@@ -23,7 +23,7 @@ func ofTwoImages() *v1beta1.NodeImage {
 	node := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"pool": "game"}}}
 	for name, of := range map[string]string{"a": "game:v1", "b": "game:v1", "c": "other:v1"} {
 		j := job(func(j *v1beta1.ImagePullJob) { j.Name, j.UID, j.Spec.Image = name, types.UID(name), of })
-		entry.Request(&node.Spec, &node.Status, j, nil, now)
+		entry.Request(node, j, nil, now)
 	}
 	node.Status = image.Status(node.Spec, nil)
 	return node
@@ -127,11 +127,11 @@ func TestNoJobMissesAChangeThatMattersToIt(t *testing.T) {
 		case 0:
 			gone[j.UID] = false
 			if reference, err := image.Parse(j.Spec.Image); err == nil && !slices.ContainsFunc(owners(&node.Spec, reference), func(o corev1.ObjectReference) bool { return o.UID == j.UID }) {
-				entry.Request(&node.Spec, &node.Status, j, nil, at)
+				entry.Request(node, j, nil, at)
 			}
 		case 1:
 			gone[j.UID] = true
-			entry.Prune(&node.Spec, &node.Status, func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
+			entry.Prune(node, func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
 				for _, other := range jobs {
 					if other.UID == o.UID && !gone[o.UID] {
 						return other

@@ -150,7 +150,9 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 	t := tally{status: s}
 	for _, node := range nodes {
 		tag := image.TagSpec(&node.Spec, reference)
-		if tag == nil || !owns(tag, job) {
+		owned := tag != nil && owns(tag, job)
+		ended := entry.EndedFor(node, job, now)
+		if !owned && ended == nil {
 			t.open = append(t.open, node.Name)
 			if has := entry.Queued(node, job); has != "" {
 				t.queued = append(t.queued, "NodeImage "+node.Name+" has "+has)
@@ -162,7 +164,10 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 			}
 			continue
 		}
-		phase, why := d.phase(job, tag, image.TagStatus(&node.Status, reference), now)
+		phase, why := d.ended(ended)
+		if owned {
+			phase, why = d.phase(job, tag, image.TagStatus(&node.Status, reference), now)
+		}
 		switch phase {
 		case v1beta1.ImagePhaseSucceeded:
 			s.Succeeded++
@@ -184,6 +189,17 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 	return t
 }
 
+// ended returns a recorded outcome, and requests another decision for when the job pulls the image again.
+func (d *Decision) ended(e *entry.Ended) (v1beta1.ImagePullPhase, string) {
+	if e == nil {
+		return "", ""
+	}
+	if !e.Until.IsZero() {
+		d.LookAt(e.Until)
+	}
+	return e.Phase, e.Message
+}
+
 // phase returns the phase of the pull for a job. The pull counts as failed if the node reports nothing about it. Only
 // the outcome of the version that the job requested counts: another job may have requested a newer pull of the image,
 // and other namespaces have their own versions.
@@ -194,7 +210,7 @@ func (d *Decision) phase(job *v1beta1.ImagePullJob, tag *v1beta1.ImageTagSpec, t
 		version, created, policy = is.Version, is.CreatedAt, is.PullPolicy
 		if tagSaid == nil || len(tagSaid.Namespaces) == 0 { // the daemon is not refit-daemon, and only knows the version of the tag
 			version = tag.Version
-		} else if outcome := outcome(job, is, said); outcome != nil {
+		} else if outcome := entry.OutcomeFor(job.UID, is, said); outcome != nil {
 			return outcome.Phase, outcome.Message
 		}
 	}
@@ -216,28 +232,6 @@ func (d *Decision) phase(job *v1beta1.ImagePullJob, tag *v1beta1.ImageTagSpec, t
 	}
 	d.LookAt(late)
 	return v1beta1.ImagePhaseWaiting, ""
-}
-
-// outcome returns the outcome of an earlier version that counts for a job, or nil if there is none.
-func outcome(job *v1beta1.ImagePullJob, is *v1beta1.ImageNamespaceSpec, said *v1beta1.ImageNamespaceStatus) *v1beta1.ImageJobStatus {
-	asked := is.Version
-	for _, v := range is.Jobs {
-		if v.UID == job.UID {
-			asked = v.Version
-		}
-	}
-	if said == nil {
-		return nil
-	}
-	for i := range said.Jobs {
-		if o := &said.Jobs[i]; o.UID == job.UID && o.Version >= asked {
-			return o
-		}
-	}
-	if said.Version >= asked && (said.Phase == v1beta1.ImagePhaseSucceeded || said.Phase == v1beta1.ImagePhaseFailed) {
-		return &v1beta1.ImageJobStatus{UID: job.UID, Version: said.Version, Phase: said.Phase, Message: said.Message}
-	}
-	return nil
 }
 
 func owns(tag *v1beta1.ImageTagSpec, job *v1beta1.ImagePullJob) bool {

@@ -52,7 +52,7 @@ func (c *cluster) look() jobplan.Decision {
 	d := jobplan.Job(c.job, c.nodes, c.now)
 	for _, name := range d.Start {
 		for _, node := range c.nodes {
-			if node.Name == name && !entry.Request(&node.Spec, &node.Status, c.job, nil, c.now) {
+			if node.Name == name && !entry.Request(node, c.job, nil, c.now) {
 				c.t.Fatal("no room")
 			}
 		}
@@ -79,7 +79,7 @@ func (c *cluster) answer(phase v1beta1.ImagePullPhase, message string) {
 
 func (c *cluster) prune(found ...*v1beta1.ImagePullJob) (entries int) {
 	for _, node := range c.nodes {
-		entry.Prune(&node.Spec, &node.Status, func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
+		entry.Prune(node, func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
 			for _, j := range found {
 				if j.UID == o.UID {
 					return j

@@ -60,7 +60,7 @@ func TestOutcomeForOneNamespaceIsNoneForAnother(t *testing.T) {
 	node.Name = "n"
 	mine, theirs := job(), job(func(j *v1beta1.ImagePullJob) { j.Namespace, j.UID = "mallory", "theirs" })
 	for _, j := range []*v1beta1.ImagePullJob{mine, theirs} {
-		entry.Request(&node.Spec, &node.Status, j, nil, now)
+		entry.Request(node, j, nil, now)
 	}
 	phases := map[string]v1beta1.ImagePullPhase{"shop": v1beta1.ImagePhaseSucceeded}
 	said := func() string {

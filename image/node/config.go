@@ -82,7 +82,7 @@ const (
 func New(config Config) (*Controller, error) {
 	c := &Controller{config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1)}
 	c.writer = result.NewWriter(result.Config[string]{
-		Destination: c, Guard: config.Guard, Pace: result.Pace{Settle: writeSettle, Interval: writeInterval, Final: writeFinal}, Logger: config.Logger,
+		Destination: c, Guard: config.Guard, Pace: result.Pace{Settle: writeSettle, Interval: writeInterval, Yield: true, Final: writeFinal}, Logger: config.Logger,
 	})
 	handle := func(object any) {
 		is, _ := object.(*v1beta1.NodeImage)

@@ -106,20 +106,3 @@ func before(a, b *pull) int {
 		cmp.Compare(a.want.Repository, b.want.Repository), cmp.Compare(a.want.Tag, b.want.Tag), cmp.Compare(a.want.Namespace, b.want.Namespace),
 	)
 }
-
-// private reports whether, as far as known, the node got the image only with a secret of another namespace. Then its
-// presence does not show that the secrets of this namespace may pull it.
-func private(pulls map[image.Target]*pull, p *pull) bool {
-	if p.state.WithSecret {
-		return false
-	}
-	for _, other := range pulls {
-		if other.full != p.full || other.want.Namespace == p.want.Namespace {
-			continue
-		}
-		if other.state.WithSecret || other.state.Phase == v1beta1.ImagePhasePulling && len(other.want.Secrets) > 0 {
-			return true
-		}
-	}
-	return false
-}

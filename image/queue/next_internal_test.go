@@ -37,7 +37,7 @@ func TestAnImageThatIsThereByASecretOfAnotherNamespaceIsPrivate(t *testing.T) {
 		"it is to be pulled":                            {pullFor("shop", "game"), pullFor("bar", "game", secrets), false},
 	} {
 		pulls := map[image.Target]*pull{{Namespace: "a"}: tt.own, {Namespace: "b"}: tt.other}
-		if got := private(pulls, tt.own); got != tt.want {
+		if got := private(pulls, nil, tt.own, time.Time{}); got != tt.want {
 			t.Errorf("%s: private %t", name, got)
 		}
 	}

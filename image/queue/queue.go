@@ -53,9 +53,10 @@ type Queue struct {
 
 	mu      sync.Mutex
 	pulls   map[image.Target]*pull
-	running map[*pull]time.Time // attempts in progress, also of pulls that are no longer wanted, with their start times
-	served  map[string]uint64   // number of the last attempt of each namespace
-	begun   uint64              // number of attempts
+	running map[*pull]time.Time  // attempts in progress, also of pulls that are no longer wanted, with their start times
+	served  map[string]uint64    // number of the last attempt of each namespace
+	begun   uint64               // number of attempts
+	secret  map[source]time.Time // removed pulls with a secret, with the time of their removal
 	timer   *time.Timer
 }
 
@@ -74,7 +75,7 @@ var errUnwanted = errors.New("no longer requested")
 func New(ctx context.Context, config Config) *Queue {
 	config.Parallel = max(config.Parallel, 1)
 	ctx, stop := context.WithCancel(ctx)
-	return &Queue{config: config, ctx: ctx, stop: stop, pulls: map[image.Target]*pull{}, running: map[*pull]time.Time{}, served: map[string]uint64{}}
+	return &Queue{config: config, ctx: ctx, stop: stop, pulls: map[image.Target]*pull{}, running: map[*pull]time.Time{}, served: map[string]uint64{}, secret: map[source]time.Time{}}
 }
 
 // Stop cancels attempts in progress and returns when they have ended. Nothing starts afterwards.
@@ -146,8 +147,11 @@ func (q *Queue) add(want image.Want, before image.State) {
 }
 
 func (q *Queue) drop(target image.Target) {
-	if p := q.pulls[target]; p != nil && p.cancel != nil {
-		p.cancel(errUnwanted)
+	if p := q.pulls[target]; p != nil {
+		if p.cancel != nil {
+			p.cancel(errUnwanted)
+		}
+		q.remember(p, time.Now())
 	}
 	delete(q.pulls, target)
 }
@@ -194,7 +198,7 @@ func (q *Queue) start(p *pull, now time.Time) {
 	q.begun++
 	q.served[p.want.Namespace] = q.begun
 	want, deadline := p.want, p.state.deadline
-	look := !want.Always && !private(q.pulls, p)
+	look := !want.Always && !private(q.pulls, q.secret, p, now)
 	q.changed()
 	q.work.Go(func() {
 		defer cancel(nil)

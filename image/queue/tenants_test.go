@@ -149,6 +149,42 @@ func TestImagePulledWithASecretCountsForItsNamespaceOnly(t *testing.T) {
 	})
 }
 
+// refit-manager removes finished pulls of a namespace that has many.
+func TestImagePulledWithASecretCountsForItsNamespaceOnlyAfterItsPullIsRemoved(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 3, func(p *puller, q *queue.Queue) {
+		p.pull = func(_ context.Context, w image.Want, _ int, _ func(int64, int64)) (string, error) {
+			if len(w.Secrets) == 0 {
+				return "", errors.New("401")
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.present[w.String()] = "sha256:1"
+			return "sha256:1", nil
+		}
+		once := func(w *image.Want) { w.Retries = 0 }
+		q.Set([]image.Want{of("shop", "app", func(w *image.Want) { w.Secrets = []v1beta1.ReferenceObject{{Name: "s"}} })}, nil)
+		synctest.Wait()
+		q.Set(nil, nil)
+		time.Sleep(23 * time.Hour)
+		wants := []image.Want{of("shop", "app", once), of("mallory", "app", once)}
+		q.Set(wants, nil)
+		time.Sleep(time.Minute) // the second waits for the first
+		synctest.Wait()
+		states := q.States()
+		if got := string(states[wants[0].Target].Phase + " " + states[wants[1].Target].Phase); got != "Succeeded Failed" {
+			t.Errorf("%s", got)
+		}
+		q.Set(nil, nil)
+		time.Sleep(2 * time.Hour)
+		q.Set(wants[1:], nil)
+		synctest.Wait()
+		if s := q.States()[wants[1].Target]; s.Phase != v1beta1.ImagePhaseSucceeded {
+			t.Errorf("after a day: %s", s.Phase)
+		}
+	})
+}
+
 // A job has the outcome that it has seen, whatever comes of a pull for a later one.
 func TestOutcomeOfAnEarlierVersionIsKept(t *testing.T) {
 	t.Parallel()

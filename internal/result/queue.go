@@ -21,15 +21,16 @@ type item[K comparable] struct {
 	running   bool          // Write is being called
 	forgotten bool
 
-	requested, attempted uint64    // numbers of the last request, and of the last request that Write was called for
-	last                 time.Time // end of the last call that sent something or failed
+	requested, attempted uint64        // numbers of the last request, and of the last request that Write was called for
+	last                 time.Time     // end of the last call that sent something or failed
+	yield                time.Duration // least interval after the last call
 	retry                time.Duration
 	err                  error // of the last call
 }
 
 // plan makes the item due at a time and returns true, unless it is already due earlier.
 func (i *item[K]) plan(at time.Time, interval time.Duration) bool {
-	if soonest := i.last.Add(max(interval, i.retry)); !i.last.IsZero() && at.Before(soonest) {
+	if soonest := i.last.Add(max(interval, i.yield, i.retry)); !i.last.IsZero() && at.Before(soonest) {
 		at = soonest
 	}
 	if !i.due.IsZero() && !at.Before(i.due) {
@@ -39,11 +40,14 @@ func (i *item[K]) plan(at time.Time, interval time.Duration) bool {
 	return true
 }
 
-// end records the result of a call of Write and plans the next one, if any.
-func (i *item[K]) end(sent Requests, err error, pace Pace, now time.Time) {
+// end records the result of a call of Write, which took some time, and plans the next one, if any.
+func (i *item[K]) end(sent Requests, err error, pace Pace, took time.Duration, now time.Time) {
 	i.running, i.err = false, err
 	if sent != (Requests{}) || err != nil {
 		i.last = now
+		if pace.Yield {
+			i.yield = min(took, maxYield)
+		}
 	}
 	if err == nil {
 		i.retry = 0

@@ -94,6 +94,7 @@ func (w *Writer[K]) write(ctx context.Context, i *item[K]) {
 	w.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, w.config.Pace.Timeout)
 	var sent Requests
+	start := time.Now()
 	err := w.config.Guard.Do("write", named(i.key), func() (err error) {
 		sent, err = w.config.Destination.Write(call, i.key)
 		return err
@@ -110,7 +111,7 @@ func (w *Writer[K]) write(ctx context.Context, i *item[K]) {
 	if interrupted { // the error does not come from the destination; the item is written at the end
 		i.running, i.due = false, time.Now()
 	} else {
-		i.end(sent, err, w.config.Pace, time.Now())
+		i.end(sent, err, w.config.Pace, time.Since(start), time.Now())
 		i.attempted = requested
 	}
 	if i.forgotten {

@@ -35,3 +35,21 @@ func TestAnUrgentRequestDuringAWriteIsWrittenAtItsEnd(t *testing.T) {
 		want(t, s.at("a"), 0, 2*second)
 	})
 }
+
+// Another client that writes the same object, and has to begin again whenever the object changes, has time for it.
+func TestSlowWritesLeaveTimeToOtherWriters(t *testing.T) {
+	t.Parallel()
+	run(t, result.Config[string]{Pace: result.Pace{Yield: true}}, func(t *testing.T, w *result.Writer[string], s *store) {
+		s.set(func(s *store) { s.takes = 2 * second })
+		w.Request("a")
+		time.Sleep(second)
+		w.Request("a")
+		time.Sleep(4 * second)
+		s.set(func(s *store) { s.takes = 8 * second })
+		w.RequestAfter("a", 0, 0)
+		time.Sleep(6 * second)
+		w.Request("a")
+		time.Sleep(20 * second)
+		want(t, s.at("a"), 0, 4*second, 8*second, 18*second)
+	})
+}

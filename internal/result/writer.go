@@ -33,6 +33,9 @@ type Pace struct {
 	Settle time.Duration
 	// Interval is the minimum time from a call of Write that sent something to the next one for the same key.
 	Interval time.Duration
+	// Yield makes the interval at least as long as the last call of Write took, up to maxYield. Another client that writes the same
+	// object has to begin again whenever the object changes during its write, and with a slow API server would not come to an end.
+	Yield bool
 	// FirstRetry and LastRetry are the first and the longest pause after a failure; the pause doubles each time, and
 	// up to a quarter is added at random. The defaults are one second and one minute.
 	FirstRetry, LastRetry time.Duration
@@ -43,6 +46,9 @@ type Pace struct {
 	// Final bounds the time that Run takes after the end of its context to write what is still due.
 	Final time.Duration
 }
+
+// maxYield limits the interval that Pace.Yield causes.
+const maxYield = 2 * time.Second
 
 func (p Pace) withDefaults() Pace {
 	for _, d := range []struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patch writes the differences between before and after in labels, owners and spec. It returns a conflict if the stored
+// patch writes the differences between before and after in labels, owners, outcomes and spec. It returns a conflict if the stored
 // spec has changed since before was read: the API server increases the generation with each change of the spec, and not
 // with changes of the status.
 func patch(ctx context.Context, to client.Client, before, after *v1beta1.NodeImage) error {
@@ -35,6 +36,7 @@ func patch(ctx context.Context, to client.Client, before, after *v1beta1.NodeIma
 	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
 		operations = append(operations, operation{"add", "/spec", after.Spec})
 	}
+	operations = append(operations, annotate(before, after)...)
 	text, err := json.Marshal(operations)
 	if err != nil {
 		return err
@@ -44,6 +46,24 @@ func patch(ctx context.Context, to client.Client, before, after *v1beta1.NodeIma
 		return apierrors.NewConflict(v1beta1.GroupVersion().WithResource("nodeimages").GroupResource(), before.Name, err)
 	}
 	return err
+}
+
+// endedPath is the path of the annotation with the outcomes of removed entries.
+var endedPath = "/metadata/annotations/" + strings.ReplaceAll(v1beta1.AnnotationEndedPulls, "/", "~1")
+
+// annotate returns the operations that write the outcomes of removed entries. Other annotations are not changed.
+func annotate(before, after *v1beta1.NodeImage) []operation {
+	was, had := before.Annotations[v1beta1.AnnotationEndedPulls]
+	is, has := after.Annotations[v1beta1.AnnotationEndedPulls]
+	switch {
+	case had == has && was == is:
+		return nil
+	case !has:
+		return []operation{{Op: "remove", Path: endedPath}}
+	case len(before.Annotations) == 0:
+		return []operation{{"add", "/metadata/annotations", map[string]string{v1beta1.AnnotationEndedPulls: is}}}
+	}
+	return []operation{{"add", endedPath, is}}
 }
 
 // testHasFailed reports whether a JSON patch was refused because its test operation failed. The API server answers with

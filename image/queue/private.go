@@ -1,0 +1,60 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+const (
+	// rememberPrivate is how long a removed pull with a secret counts for other namespaces. refit-manager removes pulls before
+	// their jobs have ended if their namespace has many.
+	rememberPrivate = 24 * time.Hour
+	// maxPrivate limits the number of removed pulls that are remembered.
+	maxPrivate = 1024
+)
+
+// source is an image, by its full reference, that was pulled with a secret of a namespace.
+type source struct{ full, namespace string }
+
+// remember records a pull that is removed, if it was pulled with a secret. The record is lost when the program ends.
+func (q *Queue) remember(p *pull, now time.Time) {
+	if !p.state.WithSecret {
+		return
+	}
+	q.secret[source{p.full, p.want.Namespace}] = now
+	oldest, at := source{}, now
+	for s, removed := range q.secret {
+		if now.Sub(removed) >= rememberPrivate {
+			delete(q.secret, s)
+		} else if removed.Before(at) {
+			oldest, at = s, removed
+		}
+	}
+	if len(q.secret) > maxPrivate {
+		delete(q.secret, oldest)
+	}
+}
+
+// private reports whether, as far as known, the node got the image only with a secret of another namespace. Then its
+// presence does not show that the secrets of this namespace may pull it.
+func private(pulls map[image.Target]*pull, removed map[source]time.Time, p *pull, now time.Time) bool {
+	if at, ok := removed[source{p.full, p.want.Namespace}]; p.state.WithSecret || ok && now.Sub(at) < rememberPrivate {
+		return false
+	}
+	for _, other := range pulls {
+		if other.full != p.full || other.want.Namespace == p.want.Namespace {
+			continue
+		}
+		if other.state.WithSecret || other.state.Phase == v1beta1.ImagePhasePulling && len(other.want.Secrets) > 0 {
+			return true
+		}
+	}
+	for s, at := range removed {
+		if s.full == p.full && now.Sub(at) < rememberPrivate {
+			return true
+		}
+	}
+	return false
+}
