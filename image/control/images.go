@@ -28,6 +28,7 @@ import (
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/recheck"
+	"github.com/refit-project/refit/internal/stale"
 )
 
 // First and longest delay before a retry. The delay doubles each time.
@@ -67,7 +68,8 @@ type api struct {
 	client client.Client // reads from the cache
 	writer nodewrite.Writer
 	copies *secretcopy.Copies
-	copied times // when the pull secrets of jobs were last copied
+	copied times                          // when the pull secrets of jobs were last copied
+	wrote  stale.Writes[client.ObjectKey] // statuses of jobs
 }
 
 func newAPI(cfg Config, c client.Client) *api {

@@ -42,8 +42,12 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	if err := j.client.Get(ctx, key.NamespacedName, &job); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			j.copied.forget(key.NamespacedName)
+			j.wrote.Forget(key.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if j.wrote.Unseen(key.NamespacedName, job.ResourceVersion) {
+		return ctrl.Result{RequeueAfter: conflict.First}, nil // the watch event usually comes earlier
 	}
 	if job.DeletionTimestamp != nil {
 		return done(j.release(ctx, &job))
@@ -81,6 +85,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		if err := j.client.Status().Update(ctx, changed); err != nil {
 			return done(fmt.Errorf("write status of ImagePullJob: %w", err))
 		}
+		j.wrote.Wrote(key.NamespacedName, changed.ResourceVersion)
 		changed.Status = decision.Status // the stored status may have less: OpenKruise's CRD drops the conditions
 		j.sendEvents(&job, changed, decision.Full)
 	}
@@ -106,6 +111,7 @@ func (j *jobs) writeMessage(ctx context.Context, job *v1beta1.ImagePullJob, caus
 	if err := j.client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("write status of ImagePullJob: %w", err)
 	}
+	j.wrote.Wrote(client.ObjectKeyFromObject(job), changed.ResourceVersion)
 	return nil
 }
 

@@ -79,6 +79,31 @@ func endedList() *v1beta1.ImageListPullJob {
 	return list
 }
 
+// While the cache does not show the last status of a job, a write of another one would be refused.
+func TestAJobIsNotWrittenBeforeTheCacheShowsItsLastStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	w.daemon("a", v1beta1.ImagePhaseSucceeded)
+	before := w.job("j")
+	key := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(before)}
+	if _, err := (&jobs{w.api}).Reconcile(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	written := w.job("j").ResourceVersion
+	fresh := w.api.client
+	w.api.client = stalecache.Client{Client: w.Client, Object: before}
+	result, err := (&jobs{w.api}).Reconcile(t.Context(), key)
+	if err != nil || result.RequeueAfter <= 0 || w.job("j").ResourceVersion != written {
+		t.Errorf("%+v, %v; version %s, want %s", result, err, w.job("j").ResourceVersion, written)
+	}
+	w.api.client = fresh
+	w.look()
+	if got := w.job("j").Status; got.Succeeded != 1 || got.CompletionTime == nil {
+		t.Errorf("status %+v", got)
+	}
+}
+
 // The image was taken off the list, and its job has been replaced by one of somebody else.
 func TestJobThatWasCreatedAgainIsNotDeletedWithItsImage(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type budget struct {
 func newBudget(cpus float64) budget { return budget{cpus: cpus, cost: firstCost} }
 
 // wait returns how long to wait until another command may run; 0 or less: it may run now.
-func (b *budget) wait(now time.Time) time.Duration { return b.paid.Sub(now) - burst }
+func (b *budget) wait(now time.Time) time.Duration { return b.paid.Add(-burst).Sub(now) }
 
 // spend records that a command runs.
 func (b *budget) spend(now time.Time) {

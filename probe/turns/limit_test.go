@@ -52,7 +52,7 @@ func TestLimit(t *testing.T) {
 func TestPaceComparesACommandWithItself(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	q := New(8)
+	q := New(8, 100)
 	var p Pace
 	mean := func() float64 {
 		defer func() { q.limit.samples, q.limit.sum = 0, 0 }()
@@ -143,10 +143,10 @@ func TestDelay(t *testing.T) {
 func TestLimitGrowsOnlyForThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, o := New(2), Owner{Namespace: "n", Pod: "a"}
+		q, o := New(2, 100), Owner{Namespace: "n", Pod: "a"}
 		q.Join(o)
 		for range 100 {
-			q.observe(1)
+			q.observe(time.Second, time.Second)
 		}
 		if load := q.Load(); load != (Load{Limit: 2}) {
 			t.Errorf("nobody waits: %+v", load)
@@ -163,7 +163,7 @@ func TestLimitGrowsOnlyForThoseWhoWait(t *testing.T) {
 			t.Fatalf("%d turns of 2", len(granted))
 		}
 		for range 10 {
-			q.observe(1)
+			q.observe(time.Second, time.Second)
 		}
 		if synctest.Wait(); len(granted) != 3 {
 			t.Errorf("the turn that there is more is not given: %+v", q.Load())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/rollout"
 	"github.com/refit-project/refit/rollout/schedule"
@@ -52,7 +53,7 @@ func readWindow(annotations map[string]string) (*Window, error) {
 		if wrong.Field == schedule.FieldTimeZone {
 			annotation = v1alpha1.AnnotationRestartWindowTimeZone
 		}
-		return nil, invalid(annotation, foreign.Shorten(wrong.Message, maxMessage))
+		return nil, invalid(annotation, requester.Printable(foreign.Shorten(wrong.Message, maxMessage)))
 	}
 	return &Window{begins: times, duration: duration}, nil
 }
