@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,42 @@ func (s *fixture) awaitTrigger(what string, done func(*refitv1alpha1.RestartTrig
 		found, err := s.trigger(ctx)
 		return found != nil && done(found), err
 	})
+}
+
+// A window that is closed holds the restart; a restart that needs approval begins when it is resumed.
+func TestAChangedConfigMapWaitsForItsWindowAndForApproval(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	closed := time.Now().Add(12 * time.Hour).UTC().Format("4 15 * * *")
+	before := s.configured(2, map[string]string{
+		refitv1alpha1.AnnotationRestartOnConfigChange: "app", refitv1alpha1.AnnotationRestartPaused: "true",
+		refitv1alpha1.AnnotationRestartWindow: closed, refitv1alpha1.AnnotationRestartWindowDuration: "1h",
+	})
+	s.awaitTrigger("knows the ConfigMap", func(o *refitv1alpha1.RestartTrigger) bool { return len(o.Status.Objects) == 1 })
+	s.run("patch", "configmap", "settings", "--type=merge", `--patch={"data":{"color":"green"}}`)
+	s.awaitTrigger("waits for its window", func(o *refitv1alpha1.RestartTrigger) bool {
+		c := meta.FindStatusCondition(o.Status.Conditions, refitv1alpha1.ConditionReady)
+		return c != nil && strings.Contains(c.Message, "waiting for the window that begins at")
+	})
+	if n := len(s.rollouts(t.Context())); n != 0 {
+		t.Errorf("%d rollouts outside of the window", n)
+	}
+	s.run("annotate", "deployment", "web", refitv1alpha1.AnnotationRestartWindow+"-", refitv1alpha1.AnnotationRestartWindowDuration+"-")
+	s.awaitRollout("is paused", func(o *refitv1alpha1.RestartRollout) bool {
+		return o.Spec.Paused && meta.IsStatusConditionPresentAndEqual(o.Status.Conditions, refitv1alpha1.ConditionProgressing, metav1.ConditionUnknown)
+	})
+	s.awaitEvent("ConfigChanged", "it waits for kubectl refit rollout resume restartrollout/web-")
+	for i := range before {
+		s.untouched(&before[i], "app")
+	}
+	s.shown([]string{"rollout", "resume", "restartrollout/" + s.rollouts(t.Context())[0].Name}, "resumed")
+	s.awaitRollout("succeeds", func(o *refitv1alpha1.RestartRollout) bool {
+		return meta.IsStatusConditionTrue(o.Status.Conditions, refitv1alpha1.ConditionSucceeded)
+	})
+	for i := range before {
+		s.restarted(&before[i], "app", 1)
+		s.untouched(&before[i], "log")
+	}
 }
 
 func TestChangedConfigMapRestartsTheContainersThatUseIt(t *testing.T) {
