@@ -98,3 +98,18 @@ func Time(text string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// maxDuration is the longest duration that is read, in bytes: no useful one is longer.
+const maxDuration = 64
+
+// Duration reads a duration as time.ParseDuration does, if it is at most 64 bytes long.
+func Duration(text string) (time.Duration, error) {
+	if len(text) > maxDuration {
+		return 0, unreadable("a duration has at most %d bytes, this one has %d", maxDuration, len(text))
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, unreadable("%v", err)
+	}
+	return d, nil
+}

@@ -18,6 +18,12 @@ const (
 	maxWindow = 7 * 24 * time.Hour
 )
 
+// Limits of a schedule and a time zone, as in a RestartSchedule, in bytes.
+const (
+	maxSchedule = 256
+	maxZone     = 64
+)
+
 // maxText is the number of bytes of an annotation in a message.
 const maxText = 63
 
@@ -40,9 +46,12 @@ func readWindow(annotations map[string]string) (*Window, error) {
 	case !hasLength:
 		return nil, invalid(v1alpha1.AnnotationRestartWindowDuration, "is required with "+v1alpha1.AnnotationRestartWindow+": how long the window is, as 4h")
 	}
-	duration, err := time.ParseDuration(foreign.Shorten(length, maxText))
+	duration, err := foreign.Duration(length)
 	if err != nil || duration < minWindow || duration > maxWindow {
 		return nil, invalid(v1alpha1.AnnotationRestartWindowDuration, fmt.Sprintf("must be a duration from 1m to 168h, as 4h: got %q", foreign.Shorten(length, maxText)))
+	}
+	if len(begin) > maxSchedule || len(zone) > maxZone {
+		return nil, invalid(v1alpha1.AnnotationRestartWindow, fmt.Sprintf("must be at most %d bytes, and the time zone at most %d", maxSchedule, maxZone))
 	}
 	times, err := schedule.Read(&v1alpha1.RestartScheduleSpec{Schedule: begin, TimeZone: zone})
 	if err == nil && times.Never() {
@@ -53,13 +62,10 @@ func readWindow(annotations map[string]string) (*Window, error) {
 		if wrong.Field == schedule.FieldTimeZone {
 			annotation = v1alpha1.AnnotationRestartWindowTimeZone
 		}
-		return nil, invalid(annotation, requester.Printable(foreign.Shorten(wrong.Message, maxMessage)))
+		return nil, invalid(annotation, requester.Printable(wrong.Message))
 	}
 	return &Window{begins: times, duration: duration}, nil
 }
-
-// maxMessage is the number of bytes of a message of the parser of schedules, which repeats what it cannot read.
-const maxMessage = 256
 
 // opens returns when restarts may begin: now, or the begin of the next window.
 func (w *Window) opens(now time.Time) time.Time {

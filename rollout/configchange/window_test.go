@@ -108,7 +108,11 @@ func TestAWrongWindowIsNamed(t *testing.T) {
 		"neither true nor false": {map[string]string{"refit.dev/restart-paused": "yes"}, "[refit.dev/restart-paused]: must be true or false"},
 		"long and foreign": {map[string]string{
 			"refit.dev/restart-window": strings.Repeat("\u202e", 10_000), "refit.dev/restart-window-duration": "4h",
-		}, "[refit.dev/restart-window]: "},
+		}, "[refit.dev/restart-window]: must be at most 256 bytes"},
+		"foreign": {map[string]string{"refit.dev/restart-window": strings.Repeat("\u202e", 80), "refit.dev/restart-window-duration": "4h"}, "[refit.dev/restart-window]: "},
+		"a long duration": {map[string]string{
+			"refit.dev/restart-window": "0 2 * * *", "refit.dev/restart-window-duration": strings.Repeat("\u202e", 10_000),
+		}, "[refit.dev/restart-window-duration]: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

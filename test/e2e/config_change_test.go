@@ -70,7 +70,8 @@ func TestAChangedConfigMapWaitsForItsWindowAndForApproval(t *testing.T) {
 	}
 	s.run("annotate", "deployment", "web", refitv1alpha1.AnnotationRestartWindow+"-", refitv1alpha1.AnnotationRestartWindowDuration+"-")
 	s.awaitRollout("is paused", func(o *refitv1alpha1.RestartRollout) bool {
-		return o.Spec.Paused && meta.IsStatusConditionPresentAndEqual(o.Status.Conditions, refitv1alpha1.ConditionProgressing, metav1.ConditionUnknown)
+		c := meta.FindStatusCondition(o.Status.Conditions, refitv1alpha1.ConditionProgressing)
+		return o.Spec.Paused && c != nil && c.Reason == refitv1alpha1.ReasonPaused
 	})
 	s.awaitEvent("ConfigChanged", "it waits for kubectl refit rollout resume restartrollout/web-")
 	for i := range before {
