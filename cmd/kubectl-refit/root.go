@@ -41,7 +41,7 @@ func command(version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
 	root.AddGroup(groupChange, groupLook, groupOther)
-	addTo(root, groupChange, restartCommand(flags), setCommand(flags), rolloutCommand(flags), sidecarSetCommand(flags), scheduleCommand(flags), pullCommand(flags))
+	addTo(root, groupChange, restartCommand(flags), setCommand(flags), rolloutCommand(flags), sidecarSetCommand(flags), scheduleCommand(flags), pullCommand(flags), filesCommand(flags))
 	addTo(root, groupLook, statusCommand(flags), watchCommand(flags), whyCommand(flags), logsCommand(flags), timelineCommand(flags), dashboardCommand(flags), probeCommand(flags))
 	addTo(root, groupOther, doctorCommand(flags), usage.Options(root), usage.Version(root))
 	root.SetHelpCommandGroupID(groupOther.ID)

@@ -29,7 +29,7 @@ var packages = []string{
 	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/cache/trim", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "cli/bundle", "cli/dashboard", "internal/fair", "internal/fair/control",
-	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "rollout/cli/follow", "rollout/cli/policy", "sidecarset/control/history", "sidecarset/control/prepull", "sidecarset/control/report",
+	"hotupdate/cli", "image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "rollout/cli/follow", "rollout/cli/policy", "sidecarset/control/history", "sidecarset/control/prepull", "sidecarset/control/report",
 }
 
 // testsElsewhere has, for packages that were split off another package, that package, whose tests look at them too.

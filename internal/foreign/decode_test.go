@@ -20,6 +20,7 @@ var decodes = map[string]string{
 	"internal/foreign":         "it is the door",
 	"api/v1beta1":              "a module of its own, which cannot import foreign: lengths and years are bounded there, whole objects by their callers",
 	"image/credentialprovider": "the configuration of the node's administrator, at most 1 MiB",
+	"hotupdate/cli":            "answers of at most 4 MiB of a sidecar that the user asks, decoded without quantities",
 	"hotupdate/manifest":       "manifests of at most 8 MiB, whose elements have a least length; the digest of a manifest is compared",
 	"inplace/plan":             "values of the API that it has encoded itself",
 	"internal/console":         "what the user has typed",

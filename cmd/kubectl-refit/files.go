@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	filescli "github.com/refit-project/refit/hotupdate/cli"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/kube/podport"
+)
+
+const filesLong = `Change files of a running pod through its refit-sidecar (plugin hot_update), without a restart: all of them or none, with the
+checks and the signal that the configuration of the sidecar has. The port of the sidecar is reached through the API server, with the
+right to create pods/portforward; its token is read from a Secret.
+
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage, 124 not done within --timeout, 130 interrupted.`
+
+const filesUpdateLong = `Put files into place, from this machine or from a URL that the sidecar can read, and wait until the application has them and all
+checks have passed. If one fails, the former files are in use again, and the command says why. FILE keeps its own name, NAME=FILE gets another one.
+
+Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
+
+const filesRollbackLong = `Return to files that were accepted before: --to is a version or the ID of a revision; without it, to the ones before the present ones.
+
+Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
+
+// defaultToken is the Secret in docs/sidecar.md.
+const defaultToken = "refit-sidecar-token"
+
+// sidecarFlags says how the sidecar of a pod is reached.
+type sidecarFlags struct {
+	config filescli.Config
+	secret string
+	port   int
+}
+
+func (f *sidecarFlags) add(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, after string) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.port, "port", 5000, "`port` of the sidecar")
+	flags.StringVar(&f.secret, "token-secret", defaultToken, "`Secret` of the namespace with the token of the sidecar, as NAME or NAME/KEY; empty: no token")
+	usage.TimeoutFlag(flags, &f.config.Timeout, after)
+	mustRegister(cmd, "token-secret", completing(connection, secrets))
+}
+
+// open connects to the sidecar of a pod.
+func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, pod string) (filescli.Config, error) {
+	config := f.config
+	var err error
+	if config.Pod, err = podName(pod); err != nil {
+		return config, err
+	}
+	if f.port < 1 || f.port > 65535 {
+		return config, fmt.Errorf("%w: --port=%d: want 1 to 65535", console.ErrUsage, f.port)
+	}
+	rest, namespace, err := connect(connection)
+	if err != nil {
+		return config, err
+	}
+	api, err := corev1client.NewForConfig(rest)
+	if err != nil {
+		return config, fmt.Errorf("make client: %w", err)
+	}
+	if _, err := api.Pods(namespace).Get(cmd.Context(), config.Pod, metav1.GetOptions{}); err != nil {
+		return config, err
+	}
+	if config.Token, err = f.token(cmd.Context(), api.Secrets(namespace), cmd.Flags().Changed("token-secret")); err != nil {
+		return config, err
+	}
+	if config.Client, err = podport.Client(rest, namespace, config.Pod, f.port); err != nil {
+		return config, err
+	}
+	_, config.Output, err = output(cmd, "")
+	return config, err
+}
+
+// token reads the token. Without the default Secret, or the right to read it, there is none: a sidecar that listens on loopback
+// only needs none.
+func (f *sidecarFlags) token(ctx context.Context, secrets corev1client.SecretInterface, wanted bool) (string, error) {
+	name, key, _ := strings.Cut(f.secret, "/")
+	if name == "" {
+		return "", nil
+	}
+	if key == "" {
+		key = "token"
+	}
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil && !wanted && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the token: %w", err)
+	case len(secret.Data[key]) == 0:
+		return "", fmt.Errorf("%w: Secret %s has no key %s: name it by --token-secret=%s/KEY", console.ErrUsage, name, key, name)
+	}
+	return strings.TrimSpace(string(secret.Data[key])), nil
+}
+
+func filesCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "files", Aliases: []string{"file"}, Short: "Change files of a running pod through its refit-sidecar", Long: filesLong,
+		Args: usage.UnknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(filesUpdateCommand(connection), filesRollbackCommand(connection), filesHistoryCommand(connection))
+	return cmd
+}
+
+func filesUpdateCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var sidecar sidecarFlags
+	var change filescli.Change
+	var from filescli.File
+	cmd := &cobra.Command{
+		ValidArgsFunction: podThenFiles(connection),
+		Use:               "update (POD | pod/POD) --version=VERSION [[NAME=]FILE ...]", Short: "Put files into place, with the checks of the sidecar", Long: filesUpdateLong,
+		Args: usage.Arguments(cobra.MinimumNArgs(1)),
+		Example: "  kubectl refit files update web-0 --version=v2 default.conf\n  kubectl refit files update web-0 --version=v2 conf/site.conf=./site.conf --dry-run\n" +
+			"  kubectl refit files update web-0 --version=v2 --url=https://files.example.com/v2/site.tar.gz --sha256=DIGEST",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if change.Files, err = filescli.ReadFiles(args[1:]); err != nil {
+				return err
+			}
+			if from.URL != "" {
+				change.Files = append(change.Files, from)
+			}
+			switch {
+			case change.Version == "":
+				return fmt.Errorf("%w: --version is required: another content needs another version", console.ErrUsage)
+			case len(change.Files) == 0:
+				return fmt.Errorf("%w: want files, or --url", console.ErrUsage)
+			case from.URL == "" && (from.Name != "" || from.SHA256 != ""):
+				return fmt.Errorf("%w: --name and --sha256 are about --url", console.ErrUsage)
+			}
+			config, err := sidecar.open(cmd, connection, args[0])
+			if err != nil {
+				return err
+			}
+			return filescli.Update(cmd.Context(), config, change)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&change.Version, "version", "", "`version` of the files, as v2")
+	flags.StringVar(&from.URL, "url", "", "`URL` of a file or archive that the sidecar reads")
+	flags.StringVar(&from.Name, "name", "", "`name` of the file of --url (default: the end of the URL)")
+	flags.StringVar(&from.SHA256, "sha256", "", "`digest` in hex that the content of --url must have")
+	flags.BoolVar(&change.Keep, "keep", true, "keep other files; false removes them")
+	flags.BoolVar(&change.DryRun, "dry-run", false, "check the files, and change nothing")
+	sidecar.add(cmd, connection, "the update continues")
+	return cmd
+}
+
+// podThenFiles completes the name of a pod, and then files of this machine.
+func podThenFiles(connection *genericclioptions.ConfigFlags) cobra.CompletionFunc {
+	complete := completing(connection, pods)
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return complete(cmd, args, typed)
+	}
+}
+
+func filesRollbackCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var sidecar sidecarFlags
+	var to string
+	cmd := &cobra.Command{
+		ValidArgsFunction: completing(connection, pods),
+		Use:               "rollback (POD | pod/POD) [--to=VERSION]", Aliases: []string{"undo"}, Short: "Return to files that were accepted before", Long: filesRollbackLong, Args: usage.OneObject(),
+		Example: "  kubectl refit files rollback web-0\n  kubectl refit files rollback web-0 --to=v1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, err := sidecar.open(cmd, connection, usage.Object(args))
+			if err != nil {
+				return err
+			}
+			return filescli.Rollback(cmd.Context(), config, to)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "`version` or ID of a revision (default: the one before the present one)")
+	sidecar.add(cmd, connection, "the rollback continues")
+	return cmd
+}
+
+func filesHistoryCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var sidecar sidecarFlags
+	cmd := &cobra.Command{
+		ValidArgsFunction: completing(connection, pods),
+		Use:               "history (POD | pod/POD)", Aliases: []string{"revisions"}, Short: "List the accepted versions of the files", Args: usage.OneObject(),
+		Long:    "List the versions of the files that the sidecar has accepted and still has, the present one first.\n\nExit codes: 0 done, 1 failed, 2 refused or wrong usage.",
+		Example: "  kubectl refit files history web-0",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, err := sidecar.open(cmd, connection, usage.Object(args))
+			if err != nil {
+				return err
+			}
+			return filescli.Revisions(cmd.Context(), config)
+		},
+	}
+	sidecar.add(cmd, connection, "nothing changes")
+	return cmd
+}
