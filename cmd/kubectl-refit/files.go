@@ -33,7 +33,7 @@ const filesRollbackLong = `Return to files that were accepted before: --to is a 
 Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
 
 // defaultToken is the Secret in docs/sidecar.md.
-const defaultToken = "refit-sidecar-token"
+const defaultToken = "refit-sidecar-token" //nolint:gosec // the name of a Secret
 
 // sidecarFlags says how the sidecar of a pod is reached.
 type sidecarFlags struct {

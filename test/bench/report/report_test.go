@@ -57,7 +57,7 @@ func (found) Print(out io.Writer) error {
 	_, err := fmt.Fprintln(out, "a table")
 	return err
 }
-func (f found) Figures() []report.Figure   { return f.figures }
+func (f found) Figures() []report.Figure  { return f.figures }
 func (f found) Verdicts() report.Verdicts { return f.verdicts }
 
 func TestSaveKeepsTablesAndData(t *testing.T) {
