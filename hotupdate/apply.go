@@ -100,7 +100,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		kept = current.WithoutRequested()
 	}
 	if req.Keep {
-		if mended, err = u.keepFiles(ctx, g, kept, u.previousFiles(req)); err != nil {
+		if mended, err = u.keepFiles(ctx, g, kept, u.previousFiles(req, kept)); err != nil {
 			return Result{}, err
 		}
 	}

@@ -87,3 +87,31 @@ func TestContentThatIsRolledBackIsNotRecorded(t *testing.T) {
 		t.Errorf("recorded %s", got)
 	}
 }
+
+// A roll back puts earlier content of a trigger in force. Keys that the source no longer has still disappear with the next
+// change, also if their content is not the content of the last delivery.
+func TestFilesOfATriggerThatARollbackBroughtBackAreRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, files{"own": "image"}, nil)
+	b.apply(t, brought("v1", "digest-1", files{"a": "1", "changed": "1", "deleted": "1"}))
+	b.apply(t, brought("v2", "digest-2", files{"a": "1", "changed": "2"}))
+	if _, err := b.Rollback(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	b.check(t, files{"own": "image", "a": "1", "changed": "1", "deleted": "1"})
+	b.apply(t, brought("v3", "digest-3", files{"a": "3"}))
+	b.check(t, files{"own": "image", "a": "3"})
+}
+
+// A request may have the same content as an earlier delivery: it stays, because it does not come from the trigger.
+func TestARequestedFileStaysThoughATriggerHasHadItsContent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	b.apply(t, brought("v1", "digest-1", files{"a": "1", "b": "1"}))
+	b.apply(t, brought("v2", "digest-2", files{"a": "1", "b": "2"}))
+	byHand := inline("v3", files{"b": "1"})
+	byHand.Keep = true
+	b.apply(t, byHand)
+	b.apply(t, brought("v4", "digest-3", files{"a": "2"}))
+	b.check(t, files{"a": "2", "b": "1"})
+}
