@@ -2,6 +2,8 @@ package hotupdate_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"testing"
 
@@ -114,4 +116,26 @@ func TestARequestedFileStaysThoughATriggerHasHadItsContent(t *testing.T) {
 	b.apply(t, byHand)
 	b.apply(t, brought("v4", "digest-3", files{"a": "2"}))
 	b.check(t, files{"a": "2", "b": "1"})
+}
+
+// A request for the revision in force makes it the wanted one, also if nothing has to be fetched: else every restart of the
+// sidecar would need the API server to read the record.
+func TestARequestForAProvisionalRevisionMakesItFinal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	request := inline("v1", files{"a": "1"})
+	sum := sha256.Sum256([]byte("1"))
+	request.Sources[0].SHA256 = hex.EncodeToString(sum[:])
+	request.Provisional = true
+	b.apply(t, request)
+	request.Provisional, request.DryRun = false, true
+	b.apply(t, request)
+	if !b.Provisional() {
+		t.Error("final after a dry run")
+	}
+	request.DryRun = false
+	b.apply(t, request)
+	if b.Provisional() {
+		t.Error("provisional after the same revision was requested")
+	}
 }
