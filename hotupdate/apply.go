@@ -79,7 +79,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	if req.Trigger == "" && alreadyCurrent(current, req) && u.intact(ctx, current) {
-		return Result{Revision: current}, nil
+		return Result{Revision: current}, u.saveUnchanged(req, nil)
 	}
 	g, err := u.store.Stage(u.config.Limits)
 	if err != nil {
@@ -88,7 +88,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	defer func() { _ = g.Discard() }() // the next Open removes what is left
 	sources, err := u.fetchSources(ctx, g, req, current)
 	if errors.Is(err, errSame) {
-		return Result{Revision: current}, nil
+		return Result{Revision: current}, u.saveUnchanged(req, current.Sources)
 	}
 	if err != nil {
 		return Result{}, err
@@ -100,7 +100,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		kept = current.WithoutRequested()
 	}
 	if req.Keep {
-		if mended, err = u.keepFiles(ctx, g, kept, u.previousFiles(req)); err != nil {
+		if mended, err = u.keepFiles(ctx, g, kept, u.previousFiles(req, kept)); err != nil {
 			return Result{}, err
 		}
 	}

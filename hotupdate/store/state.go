@@ -34,6 +34,9 @@ type Delivery struct {
 	Digest string `json:"digest"`
 	// Files are the SHA-256 digests of its files, by name.
 	Files map[string]string `json:"files,omitempty"`
+	// Earlier are digests of files of its deliveries before that accepted revisions still contain, by name: a roll back puts
+	// them in force again.
+	Earlier map[string][]string `json:"earlier,omitempty"`
 }
 
 // Load reads the state. It returns the zero State if there is none, and the zero State and damaged if it cannot be read.
