@@ -326,11 +326,7 @@ nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml .Values.manager.podSecurityContext | nindent 2 }}
 containers:
 - name: certificates
   image: {{ include "refit.managerImage" . }}
