@@ -199,7 +199,7 @@ func TestFindings(t *testing.T) {
 		"nothing":                   {func(_ *testing.T, w *world) { w.drop("manager"); w.drop("daemon") }, "manager", doctor.Failed, "--system-namespace"},
 		"daemons":                   {func(*testing.T, *world) {}, "daemons", doctor.OK, "2 of 2 nodes"},
 		"daemon that is not ready":  {func(_ *testing.T, w *world) { w.add("node-2", daemonPod("node-2", corev1.ConditionFalse)) }, "daemons", doctor.Failed, "not on: node-2"},
-		"node without a daemon":     {func(_ *testing.T, w *world) { w.drop("node-2") }, "daemons", doctor.Failed, "1 of 2"},
+		"node without a daemon":     {func(_ *testing.T, w *world) { w.drop("node-2") }, "daemons", doctor.Failed, "ready on 1 of 2 nodes; 1 pod is missing: kubectl describe daemonset refit-daemon --namespace refit-system"},
 		"no DaemonSet":              {func(_ *testing.T, w *world) { w.drop("daemon") }, "daemons", doctor.Failed, "not carried out"},
 		"versions":                  {func(*testing.T, *world) {}, "versions", doctor.OK, "refit-manager v1, refit-daemon v1, this program v1"},
 		"versions that differ": {func(_ *testing.T, w *world) {

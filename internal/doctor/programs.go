@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/wording"
 )
 
 // manager checks that refit-manager runs.
@@ -57,22 +59,37 @@ func (e *examiner) daemons(ctx context.Context) []Finding {
 		return unread("pods of refit-daemon", err)
 	}
 	var waiting []string
+	ready := 0
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !kubelet.Ready(pod) {
+		switch pod := &pods.Items[i]; {
+		case kubelet.Ready(pod):
+			ready++
+		case pod.Spec.NodeName != "":
 			waiting = append(waiting, pod.Spec.NodeName)
 		}
 	}
-	slices.Sort(waiting)
 	wanted := int(e.daemonSet.Status.DesiredNumberScheduled)
-	count := len(pods.Items) - len(waiting)
-	if missing := wanted - len(pods.Items); len(waiting) > 0 || missing > 0 {
-		names := strings.Join(waiting[:min(len(waiting), shownNodes)], ", ")
-		if len(waiting) > shownNodes {
-			names += ", ..."
-		}
-		return one(Failed, "ready on %d of %d nodes; not on: %s", count, wanted, names)
+	missing := wanted - ready - len(waiting) // not created, for example because of the Pod Security level, or not scheduled
+	if len(waiting) > 0 || missing > 0 {
+		return one(Failed, "ready on %d of %d nodes%s", ready, wanted, e.notReady(waiting, missing))
 	}
-	return one(OK, "ready on %d of %d nodes", count, wanted)
+	return one(OK, "ready on %d of %d nodes", ready, wanted)
+}
+
+// notReady names the nodes where a refit-daemon is not ready, and says how to find out why pods of it are missing.
+func (e *examiner) notReady(waiting []string, missing int) string {
+	said := ""
+	if len(waiting) > 0 {
+		slices.Sort(waiting)
+		said = "; not on: " + strings.Join(waiting[:min(len(waiting), shownNodes)], ", ")
+		if len(waiting) > shownNodes {
+			said += ", ..."
+		}
+	}
+	if missing > 0 {
+		said += fmt.Sprintf("; %s missing: kubectl describe daemonset %s --namespace %s", wording.Count(missing, "pod is", "pods are"), e.daemonSet.Name, e.System)
+	}
+	return said
 }
 
 // versions compares the tags of the images with each other and with the version of this program.

@@ -43,5 +43,18 @@ kubectl wait --for=condition=complete job/refit-certificates --namespace=refit-s
 		}
 	}
 	u.restarts(4)
-	u.does("cd kustomized && kubectl delete --kustomize . --wait=false")
+	p.takenOver(u)
+	u.does("cd kustomized && kubectl delete --kustomize . --wait=false --ignore-not-found")
+}
+
+// takenOver takes an installation by manifests over with Helm, changes a value of it, and goes back.
+func (p *publisher) takenOver(u user) {
+	p.t.Helper()
+	upgrade := "helm upgrade refit oci://" + p.repository + "/charts/refit --plain-http --namespace=refit-system --wait --timeout=4m --version=0.0.2 --force-conflicts "
+	u.does(upgrade + "--install --take-ownership --server-side=true")
+	u.does("kubectl delete mutatingwebhookconfiguration refit-manager-workloads --ignore-not-found")
+	u.does(upgrade + "--set=manager.features.sidecarSets=false")
+	u.does("helm rollback refit 1 --namespace=refit-system --wait --timeout=4m --force-conflicts")
+	u.restarts(5)
+	u.does("helm uninstall refit --namespace=refit-system --wait")
 }

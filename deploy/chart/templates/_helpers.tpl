@@ -310,6 +310,14 @@ spec:
   {{- include "refit.certificatesPod" . | nindent 2 }}
 {{- end }}
 
+{{/* What the Job that makes the certificates depends on: its pod, and the webhooks that need a caBundle. */}}
+{{- define "refit.certificatesJob" -}}
+{{ include "refit.certificatesTemplate" . }}
+{{ range list "manager/20-webhook.yaml" "manager/21-webhook-sidecarsets.yaml" "hold-webhook/webhook.yaml" }}
+{{- include (printf "%s/%s" $.Template.BasePath .) $ }}
+{{- end }}
+{{- end }}
+
 {{- define "refit.certificatesPod" -}}
 serviceAccountName: refit-certificates
 restartPolicy: OnFailure
@@ -326,11 +334,7 @@ nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml .Values.manager.podSecurityContext | nindent 2 }}
 containers:
 - name: certificates
   image: {{ include "refit.managerImage" . }}

@@ -14,19 +14,41 @@ func TestAnotherImageMakesAnotherJob(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]bool{}
 	for _, values := range []string{"", "image: {tag: v2}", "manager: {nodeSelector: {a: b}}", "commonLabels: {team: a}", "image: {tag: v2}"} {
-		found, err := rendered(t, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for key := range found {
-			if strings.HasPrefix(key, "Job/refit-certificates-") {
-				jobs[key] = true
-			}
-		}
+		jobs[jobOfCertificates(t, values)] = true
 	}
 	if len(jobs) != 4 {
 		t.Errorf("Jobs %v, want four", jobs)
 	}
+}
+
+// A webhook that an upgrade adds has no caBundle until the Job has run again.
+func TestOtherWebhooksMakeAnotherJob(t *testing.T) {
+	t.Parallel()
+	all := jobOfCertificates(t, "")
+	for _, feature := range []string{"restartRollouts: false", "podProbes: false", "serverlessProbes: none", "readinessGates: none", "sidecarSets: false"} {
+		if jobOfCertificates(t, "manager: {features: {"+feature+"}}") == all {
+			t.Errorf("%s: the same Job, so that the webhooks are without caBundle when the feature is turned on again", feature)
+		}
+	}
+	if jobOfCertificates(t, "daemon: {podLabels: {a: b}}") != all {
+		t.Error("the same webhooks make another Job")
+	}
+}
+
+// jobOfCertificates returns the name of the Job that makes the certificates of the webhooks.
+func jobOfCertificates(t *testing.T, values string) string {
+	t.Helper()
+	found, err := rendered(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range found {
+		if strings.HasPrefix(key, "Job/refit-certificates-") {
+			return key
+		}
+	}
+	t.Fatalf("no Job of certificates with the values %q", values)
+	return ""
 }
 
 func TestRefusedValues(t *testing.T) {
