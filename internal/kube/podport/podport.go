@@ -81,7 +81,7 @@ func dial(dialer httpstream.Dialer, port int) (net.Conn, error) {
 	return &conn{Stream: data, connection: connection, failures: failures}, nil
 }
 
-// conn is a connection to the port. It has no deadlines: requests have those of their contexts.
+// conn is a connection to the port. It has no deadlines: the contexts of requests end them.
 type conn struct {
 	httpstream.Stream
 
