@@ -148,9 +148,10 @@ func (v *view) revise() {
 		return
 	}
 	v.revised = true
+	goingBack := status.Update != nil && status.UpdateRevision == status.UndoneRevision // the former template was just written
 	status.UpdateRevision, status.Step, status.StepTime = v.workload.Revision, nil, nil
-	if status.UndoneRevision != "" && status.UndoneRevision != v.workload.Revision && status.Update == nil {
-		status.UndoneRevision = ""
+	if status.UndoneRevision != v.workload.Revision && !goingBack {
+		status.UndoneRevision = "" // another template can be undone too
 	}
 }
 

@@ -152,6 +152,7 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 		p.failure = notRestarted
 	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
+	case decision.Delayed: // kubelet has not started the instance yet
 	case !v.now.Before(deadline):
 		p.failure = &v1alpha1.PodFailure{
 			Pod: p.Name, Reason: v1alpha1.ReasonNoProgress,

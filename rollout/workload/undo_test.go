@@ -68,3 +68,28 @@ func TestPodsGoBackWithoutRegardToStepsAndPartition(t *testing.T) {
 		}
 	}
 }
+
+// A correction is often written while pods still go back from the template before it.
+func TestTemplateThatIsWrittenDuringAnUndoIsUndoneToo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 4)
+		w.policy.Spec.FailurePolicy = v1alpha1.UpdateFailureUndo
+		w.bad["app:2"], w.bad["app:3"] = true, true
+		w.edit(image("app:2"))
+		for range 60 {
+			if w.rounds(1); w.template().Spec.Containers[0].Image == "app:1" {
+				break
+			}
+		}
+		w.rounds(1) // the former template is observed
+		if w.policy.Status.Update == nil || w.policy.Status.UndoneRevision == "" {
+			t.Fatalf("%s: the undo is not in progress: %s", kind, w.progressing())
+		}
+		w.edit(image("app:3"))
+		w.rounds(120)
+		if w.template().Spec.Containers[0].Image != "app:1" || w.images()["app:1"] != 4 || w.unavailable() > 0 {
+			t.Errorf("%s: template %s, images %v, %d not ready, %s", kind, w.template().Spec.Containers[0].Image, w.images(), w.unavailable(), w.progressing())
+		}
+	}
+}
