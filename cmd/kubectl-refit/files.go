@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -51,10 +54,10 @@ func (f *sidecarFlags) add(cmd *cobra.Command, connection *genericclioptions.Con
 }
 
 // open connects to the sidecar of a pod.
-func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, pod string) (filescli.Config, error) {
+func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, of string) (filescli.Config, error) {
 	config := f.config
 	var err error
-	if config.Pod, err = podName(pod); err != nil {
+	if config.Pod, err = podName(of); err != nil {
 		return config, err
 	}
 	if f.port < 1 || f.port > 65535 {
@@ -68,8 +71,13 @@ func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.Co
 	if err != nil {
 		return config, fmt.Errorf("make client: %w", err)
 	}
-	if _, err := api.Pods(namespace).Get(cmd.Context(), config.Pod, metav1.GetOptions{}); err != nil {
+	pod, err := api.Pods(namespace).Get(cmd.Context(), config.Pod, metav1.GetOptions{})
+	if err != nil {
 		return config, err
+	}
+	// Another program must not get the token. Who names the port knows what listens there.
+	if !cmd.Flags().Changed("port") && !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), isSidecar) {
+		return config, fmt.Errorf("%w: pod %s has no refit-sidecar, by the names and images of its containers; if it has, name its --port", console.ErrRefused, config.Pod)
 	}
 	if config.Token, err = f.token(cmd.Context(), api.Secrets(namespace), cmd.Flags().Changed("token-secret")); err != nil {
 		return config, err
@@ -79,6 +87,11 @@ func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.Co
 	}
 	_, config.Output, err = output(cmd, "")
 	return config, err
+}
+
+func isSidecar(c corev1.Container) bool {
+	const program = "refit-sidecar"
+	return strings.Contains(c.Name, program) || strings.Contains(c.Image, program) || len(c.Command) > 0 && path.Base(c.Command[0]) == program
 }
 
 // token reads the token. Without the default Secret, or the right to read it, there is none: a sidecar that listens on loopback

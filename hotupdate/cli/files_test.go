@@ -180,6 +180,18 @@ func TestOtherAnswersSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestASidecarThatStaysBusyIsATimeout(t *testing.T) {
+	t.Parallel()
+	config, _ := to(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusConflict)
+	}))
+	config.Timeout = 100 * time.Millisecond
+	if err := cli.Update(t.Context(), config, cli.Change{Version: "v3", Files: []cli.File{{Name: "a"}}}); !errors.Is(err, console.ErrTimeout) {
+		t.Error(err)
+	}
+}
+
 // An update of somebody else ends by itself.
 func TestABusySidecarIsAskedAgain(t *testing.T) {
 	t.Parallel()

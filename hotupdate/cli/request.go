@@ -86,7 +86,7 @@ func (c Config) post(ctx context.Context, path string, body any) (*answer, error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, err
+			return nil, ctx.Err()
 		}
 	}
 }
