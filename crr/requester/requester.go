@@ -4,11 +4,9 @@ package requester
 import (
 	"fmt"
 	"log/slog"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Clause returns a clause for Events that says who created a request and why, for example "requested by alice: node
@@ -37,15 +35,5 @@ func LogAttributes(request *v1beta1.ContainerRecreateRequest) slog.Attr {
 
 // Printable returns the text without characters that could forge log lines, at most MaxReason bytes long.
 func Printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	for len(text) > v1beta1.MaxReason {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
-	}
-	return text
+	return foreign.Cut(foreign.Printable(text), v1beta1.MaxReason)
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/foreign"
@@ -61,14 +60,9 @@ func (d *description) String() string {
 // maxText bounds a text of a sidecar that is printed, in bytes.
 const maxText = 2 << 10
 
-// printable returns a text without characters that change what a terminal shows.
+// printable returns a text of a sidecar as it may be printed.
 func printable(text string) string {
-	return foreign.Shorten(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, text), maxText)
+	return foreign.Shorten(foreign.Printable(text), maxText)
 }
 
 // post sends a request, again while another update is in progress, or while the sidecar restores files.

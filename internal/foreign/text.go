@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,16 @@ func Cut(text string, limit int) string {
 		limit--
 	}
 	return text[:limit]
+}
+
+// Printable returns the text without characters that could forge a line or change what a terminal shows.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // Shorten is Cut with "…" appended to a text that was cut: at most limit bytes, and three for "…".

@@ -72,7 +72,7 @@ func (m *Manager) restoreDelay() {
 }
 
 func delayMessage(factor float64) string {
-	return fmt.Sprintf("The node has more exec probes than it may run (refit-daemon's --exec-probe-cpu-percent): they run at %.3g times their periods", factor)
+	return fmt.Sprintf("The node has more exec probes than it can run, or than --exec-probe-cpu-percent of refit-daemon allows: they run at %.3g times their periods", factor)
 }
 
 // conditions returns the conditions of the status, given the present ones. There are none if the probes were never

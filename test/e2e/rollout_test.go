@@ -42,6 +42,21 @@ func (s *fixture) refit(args ...string) (string, int) {
 	return out, code
 }
 
+// command runs kubectl-refit, which has to end with the code and to say the words.
+func (s *fixture) command(code int, words []string, args ...string) string {
+	s.t.Helper()
+	out, is := s.refit(args...)
+	if is != code {
+		s.t.Errorf("kubectl refit %s: exit code %d, want %d:\n%s", strings.Join(args, " "), is, code, out)
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			s.t.Errorf("kubectl refit %s: no %q in:\n%s", strings.Join(args, " "), word, out)
+		}
+	}
+	return out
+}
+
 // runTool is refit for goroutines that may not end the test.
 func (s *fixture) runTool(ctx context.Context, args ...string) (out string, code int, err error) {
 	path, err := tool()

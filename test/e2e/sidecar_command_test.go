@@ -3,23 +3,8 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
-
-// command runs kubectl-refit, which has to end with the code and to say the words.
-func (s *sidecarFixture) command(code int, words []string, args ...string) {
-	s.t.Helper()
-	out, is := s.refit(args...)
-	if is != code {
-		s.t.Errorf("kubectl refit %s: exit code %d, want %d:\n%s", strings.Join(args, " "), is, code, out)
-	}
-	for _, word := range words {
-		if !strings.Contains(out, word) {
-			s.t.Errorf("kubectl refit %s: no %q in:\n%s", strings.Join(args, " "), word, out)
-		}
-	}
-}
 
 func TestFilesOfARunningPodAreChangedByACommand(t *testing.T) {
 	t.Parallel()

@@ -11,21 +11,6 @@ import (
 	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
-// command runs kubectl-refit, which has to end with the code and to say the words.
-func (w *workload) command(code int, words []string, args ...string) string {
-	w.t.Helper()
-	out, is := w.refit(args...)
-	if is != code {
-		w.t.Errorf("kubectl refit %s: exit code %d, want %d:\n%s", strings.Join(args, " "), is, code, out)
-	}
-	for _, word := range words {
-		if !strings.Contains(out, word) {
-			w.t.Errorf("kubectl refit %s: no %q in:\n%s", strings.Join(args, " "), word, out)
-		}
-	}
-	return out
-}
-
 const followed = "--timeout=90s"
 
 func TestWorkloadIsUpdatedByOneCommand(t *testing.T) {

@@ -201,10 +201,13 @@ func TestActionsOfArgoCDCreateRollouts(t *testing.T) {
 		}
 	}
 	schedule := objects(t)["healthy-restartschedule"]
+	if err := unstructured.SetNestedField(schedule.Object, "shop", "spec", "rolloutTemplate", "metadata", "labels", "team"); err != nil {
+		t.Fatal(err)
+	}
 	got := actionsOf(t, "refit.dev_RestartSchedule").do(t, "trigger", schedule).([]any)[0].(map[string]any)
 	created := got["resource"].(map[string]any)
 	spec := created["spec"].(map[string]any)
-	if name := created["metadata"].(map[string]any)["name"].(string); got["operation"] != "create" || !strings.HasPrefix(name, schedule.GetName()+"-2026") || spec["containers"] == nil || spec["ttlSecondsAfterFinished"] == nil {
+	if name := created["metadata"].(map[string]any)["name"].(string); got["operation"] != "create" || !strings.HasPrefix(name, schedule.GetName()+"-2026") || created["metadata"].(map[string]any)["labels"].(map[string]any)["team"] != "shop" || spec["containers"] == nil || spec["ttlSecondsAfterFinished"] == nil {
 		t.Errorf("%v", got)
 	}
 }

@@ -33,8 +33,8 @@ func Client(config *rest.Config, namespace, pod string, port int) (*http.Client,
 	if err != nil {
 		return nil, fmt.Errorf("connect to pod %s: %w", pod, err)
 	}
-	dial := func(context.Context, string, string) (net.Conn, error) { return dial(dialer, port) }
-	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, nil
+	forward := func(context.Context, string, string) (net.Conn, error) { return dial(dialer, port) }
+	return &http.Client{Transport: &http.Transport{DialContext: forward, DisableKeepAlives: true}}, nil
 }
 
 // dialerFor tries WebSockets first and then SPDY, as kubectl does since Kubernetes 1.31.

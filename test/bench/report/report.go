@@ -89,7 +89,11 @@ func Finish(benchmark string, found Findings) error {
 }
 
 func write(out io.Writer, found Findings) error {
-	if err := found.Print(out); err != nil {
+	var tables bytes.Buffer
+	if err := found.Print(&tables); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "%s\n\n", bytes.TrimRight(tables.Bytes(), "\n")); err != nil {
 		return err
 	}
 	return found.Verdicts().Print(out)

@@ -44,7 +44,7 @@ func (v Verdicts) Print(out io.Writer) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\ntarget\t\t\tfound\t")
+	fmt.Fprintln(table, "target\t\t\tfound\t")
 	for _, one := range v {
 		outcome := "met"
 		if !one.Met {
