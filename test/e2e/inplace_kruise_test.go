@@ -91,24 +91,25 @@ func TestUpdateThatAWorkloadOfOpenKruiseHasBegunIsContinued(t *testing.T) {
 	}
 }
 
-// While OpenKruise's grace period lasts nothing is written; then all of it is, in one restart.
+// While OpenKruise's grace period lasts, from when the pod has left its Services, nothing is written; then all of it is, in one
+// restart.
 func TestGracePeriodOfOpenKruiseIsKept(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	pod := s.podOf("web", level(shell("app", obedient)), shell("other", obedient))
 	pod.Annotations = map[string]string{"level": "info"}
 	before := s.gated(pod)
-	s.drainAsKruise("web")
 	const grace = 6 * time.Second
-	began := time.Now().Truncate(time.Second)
-	s.writeAsKruise("web", &kruiseState{Revision: "web-5d7f", UpdateTimestamp: metav1.NewTime(began)}, func(pod *corev1.Pod) {
+	left := time.Now().Truncate(time.Second) // the condition of the gate has whole seconds
+	s.drainAsKruise("web")
+	s.writeAsKruise("web", &kruiseState{Revision: "web-5d7f", UpdateTimestamp: metav1.Now()}, func(pod *corev1.Pod) {
 		pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = fmt.Sprintf(`{"revision":"web-5d7f","containerImages":{"app":%q},`+
 			`"containerRefMetadata":{"app":{"creationTimestamp":null,"annotations":{"level":"debug"}}},"updateEnvFromMetadata":true,"graceSeconds":%d,`+
 			`"oldTemplate":{"metadata":{"creationTimestamp":null},"spec":{"containers":null}}}`, newImage, int(grace.Seconds()))
 	})
 	s.updates("image", "pod/web", "app="+newImage)
-	if took := time.Since(began); took < grace {
-		t.Errorf("done after %s", took)
+	if took := time.Since(left); took < grace {
+		t.Errorf("done %s after the pod has left its Services", took)
 	}
 	s.restarted(before, "app", 1)
 	s.untouched(before, "other")
