@@ -34,6 +34,8 @@ func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 		"an init container":      claimed + "spec: {initContainers: [" + `{name: first, image: "f:1", command: [evil], env: [{name: IS_INJECTED, value: "true"}]}` + "], containers: [" + app + "]}",
 		"a volume of its own":    claimed + "spec: {volumes: [{name: spool, hostPath: {path: /}}], containers: [" + app + "]}",
 		"all of the sidecars":    claimed + "spec: {containers: [" + `{name: back, image: "x:1", env: [{name: IS_INJECTED, value: "true"}]}, ` + app + `, {name: agent, image: "x:1", env: [{name: IS_INJECTED, value: "true"}]}]}`,
+		"in another order": claimed + "spec: {containers: [" + ownOf("agent", "back") + ", " + app + ", " + ownOf("native") + "], volumes: [{name: spool, hostPath: {path: /}}]}",
+		"in both lists":    claimed + "spec: {initContainers: [" + ownOf("back", "first", "agent", "native") + "], containers: [" + ownOf("native", "back", "first") + ", " + app + ", " + ownOf("agent") + "]}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +62,15 @@ func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 			t.Errorf("containers %v: the API server would not refuse them", got.Spec.Containers)
 		}
 	})
+}
+
+// ownOf returns containers with the names of sidecars that say that they were injected.
+func ownOf(names ...string) string {
+	var list []string
+	for _, name := range names {
+		list = append(list, "{name: "+name+`, image: "x:1", env: [{name: IS_INJECTED, value: "true"}]}`)
+	}
+	return strings.Join(list, ", ")
 }
 
 // Annotations that are no records are replaced, so that the pod's own record stays readable; records of others are kept.

@@ -19,6 +19,9 @@ import (
 // prefix is the prefix of the names of the policies.
 const prefix = "refit-sidecarset-"
 
+// Name returns the name of the policy of a SidecarSet, and of its binding.
+func Name(set *v1beta1.SidecarSet) string { return prefix + set.Name }
+
 // Policy is a MutatingAdmissionPolicy with its binding.
 type Policy struct {
 	Policy  *admissionregistrationv1.MutatingAdmissionPolicy
@@ -41,8 +44,8 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 		failurePolicy = admissionregistrationv1.Fail
 	}
 	p := &Policy{
-		Policy:  &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix + set.Name}},
-		Binding: &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: prefix + set.Name}},
+		Policy:  &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: Name(set)}},
+		Binding: &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: Name(set)}},
 	}
 	p.Policy.TypeMeta = metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingAdmissionPolicy"}
 	p.Binding.TypeMeta = metav1.TypeMeta{APIVersion: p.Policy.APIVersion, Kind: "MutatingAdmissionPolicyBinding"}
@@ -56,7 +59,7 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 		},
 		FailurePolicy: &failurePolicy, ReinvocationPolicy: reinvocation, Variables: added.variables(),
 	}
-	for _, expression := range append(added.removals(), added.patches()...) {
+	for _, expression := range []string{added.patch(), added.annotations()} {
 		p.Policy.Spec.Mutations = append(p.Policy.Spec.Mutations, admissionregistrationv1.Mutation{
 			PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression},
 		})
@@ -94,10 +97,11 @@ func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrati
 	}
 }
 
-// patches returns the expressions of the mutations. A missing list is added in the same expression that adds to it,
-// because an empty list does not survive a mutation.
-func (a *added) patches() []string {
-	var list []string
+// patch returns the expression that removes what is replaced, and adds to the lists of the pod. It is one expression because
+// the API server encodes and decodes the pod for each mutation, which takes longer than the injection. The annotations have
+// their own: the cost of an expression is limited.
+func (a *added) patch() string {
+	terms := a.removals()
 	for _, group := range []struct {
 		path          string
 		before, after []json.RawMessage
@@ -107,7 +111,7 @@ func (a *added) patches() []string {
 		if len(group.before)+len(group.after) == 0 {
 			continue
 		}
-		terms := []string{ifMissing(group.path, "[]")}
+		terms = append(terms, ifMissing(group.path, "[]"))
 		for i, value := range group.before {
 			terms = append(terms, "["+operation(fmt.Sprintf("%s/%d", group.path, i), literal(value))+"]")
 		}
@@ -118,9 +122,8 @@ func (a *added) patches() []string {
 			}
 			terms = append(terms, term)
 		}
-		list = append(list, strings.Join(terms, " + "))
 	}
-	return append(list, a.annotations())
+	return strings.Join(terms, " + ")
 }
 
 const secretsPath = "/spec/imagePullSecrets" //nolint:gosec // a path

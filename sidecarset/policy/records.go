@@ -43,27 +43,49 @@ func record(key string) string {
 	return "(size(" + text + ") <= " + fmt.Sprint(maxRecord) + " ? " + text + " : '')"
 }
 
-// removals returns the expressions that remove elements with the names of added ones from a pod that claims to have
-// been injected, because nobody has verified them. Each expression removes one element, because removal moves the
-// others. If a pod without the claim has an element with the same name, it is kept, and the API server refuses the pod.
+// removals returns the terms that remove elements with the names of added ones from a pod that claims to have been
+// injected, because nobody has verified them. If a pod without the claim has an element with the same name, it is kept, and the
+// API server refuses the pod.
 func (a *added) removals() []string {
-	var list []string
-	remove := func(path, name, condition string) {
-		elements := member(path)
-		list = append(list, "variables.listed && has("+elements+") && "+elements+".exists(e, e.name == "+quote(name)+condition+") ? "+
-			`[JSONPatch{op: "remove", path: `+quote(path+"/")+" + string("+elements+".map(e, e.name).indexOf("+quote(name)+"))}] : []")
-	}
 	const injected = " && e.?env.orValue([]).exists(v, v.name == '" + v1beta1.EnvSidecarInjected + "' && v.?value.orValue('') == 'true')"
-	for _, containers := range [][]json.RawMessage{a.initBefore, a.initAfter, a.before, a.after} {
-		for _, c := range containers {
-			remove("/spec/containers", nameOf(c), injected)
-			remove("/spec/initContainers", nameOf(c), injected)
+	containers := namesOf(a.initBefore, a.initAfter, a.before, a.after)
+	var terms []string
+	for _, list := range []struct {
+		path, condition string
+		names           []any
+	}{{"/spec/containers", injected, containers}, {"/spec/initContainers", injected, containers}, {"/spec/volumes", "", namesOf(a.volumes)}} {
+		if len(list.names) > 0 {
+			terms = append(terms, removal(list.path, list.condition, list.names))
 		}
 	}
-	for _, volume := range a.volumes {
-		remove("/spec/volumes", nameOf(volume), "")
+	return terms
+}
+
+func namesOf(lists ...[]json.RawMessage) []any {
+	var names []any
+	for _, value := range slices.Concat(lists...) {
+		names = append(names, nameOf(value))
 	}
-	return list
+	return names
+}
+
+// removal returns the term that removes the elements with these names from a list, if they fulfil the condition. Each removal
+// moves the elements after it, so the index of the next one is less by one for each removed element before it.
+func removal(path, condition string, names []any) string {
+	elements := member(path)
+	present := func(name string) string {
+		return elements + ".exists(e, e.name == " + name + condition + ")"
+	}
+	index := func(name string) string { return elements + ".map(e, e.name).indexOf(" + name + ")" }
+	var terms []string
+	for i, name := range names {
+		at := index(write(name))
+		if i > 0 {
+			at += " - " + write(names[:i]) + ".filter(n, " + present("string(n)") + " && " + index("string(n)") + " < " + index(write(name)) + ").size()"
+		}
+		terms = append(terms, "("+present(write(name))+` ? [JSONPatch{op: "remove", path: `+quote(path+"/")+" + string("+at+")}] : [])")
+	}
+	return "(variables.listed && has(" + elements + ") ? " + strings.Join(terms, " + ") + " : [])"
 }
 
 // Patterns of the records in annotations: a JSON object of hashes, or of flat objects, without escapes.

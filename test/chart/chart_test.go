@@ -237,9 +237,11 @@ func TestChart(t *testing.T) {
 	}
 
 	// CRDs and the namespace that were left are taken over by the next installation, and go with it if they are asked to.
-	p.release("install", append(flags, "--set=crds.keep=false", "--set=pullSecretNamespace.keep=false")...)
+	p.release("install", append(flags, "--set=crds.keep=false", "--set=pullSecretNamespace.keep=false", p.authority())...)
 	p.healthy()
+	p.during("a call of a webhook without a certificate", p.refusesWithoutCertificate)
 	p.release("uninstall", "--wait")
+	p.run(p.kubectl, "delete", "configmap/api-server", "--namespace="+namespace)
 	p.gone(before, func(string) bool { return false })
 }
 

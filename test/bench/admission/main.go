@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -20,7 +21,7 @@ func main() {
 	required := flag.Bool("required", false, "SidecarSets with failurePolicy Fail: the admission policy looks at each of them")
 	flag.Parse()
 	benchmark := testcluster.Benchmark{
-		Name: "admission", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme},
+		Name: "admission", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme, admissionregistrationv1.AddToScheme},
 		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) {
 			return (&bench{Cluster: c, sets: *sets, required: *required}).run(ctx, *pods)
 		},

@@ -43,9 +43,10 @@ const (
 	plain                 // no webhook is called
 	complete              // no webhook is called, and the pod has the sidecars already
 	unmatched             // the webhook is called, and no SidecarSet selects the pod
+	byPolicy              // the webhook is called and does nothing, and the API server injects
 )
 
-const kinds = 4
+const kinds = 5
 
 func (b *bench) prepare(ctx context.Context) error {
 	for name, labels := range map[string]map[string]string{injected: nil, untouched: {"sidecarset.refit.dev/injection": "disabled"}} {
@@ -59,10 +60,14 @@ func (b *bench) prepare(ctx context.Context) error {
 			return fmt.Errorf("make SidecarSet: %w", err)
 		}
 	}
+	if err := b.compilePolicies(ctx); err != nil {
+		return err
+	}
 	inARow := 0 // there is more than one manager
 	return testcluster.Await(ctx, 100*time.Millisecond, time.Minute, "pods to be injected into", func(ctx context.Context) (bool, error) {
-		pod := newPod(injected)
-		if err := b.API.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Spec.Containers) != 3 {
+		pod, compiled := b.pod(byWebhook), b.pod(byPolicy)
+		err := errors.Join(b.API.Create(ctx, pod, client.DryRunAll), b.API.Create(ctx, compiled, client.DryRunAll))
+		if err != nil || len(pod.Spec.Containers) != 3 || len(compiled.Spec.Containers) != 3 {
 			inARow = 0
 			return false, nil
 		}
@@ -82,6 +87,10 @@ func (b *bench) pod(of kind) *corev1.Pod {
 	case unmatched:
 		pod := newPod(injected)
 		pod.Labels[label] = "other"
+		return pod
+	case byPolicy:
+		pod := newPod(injected)
+		pod.Labels[label] = compiledLabel
 		return pod
 	}
 	pod := newPod(untouched)
@@ -169,7 +178,7 @@ func (b *bench) create(ctx context.Context, of kind) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("create pod: %w", err)
 	}
-	if want := []int{byWebhook: 3, plain: 1, complete: 3, unmatched: 1}[of]; len(pod.Spec.Containers) != want {
+	if want := []int{byWebhook: 3, plain: 1, complete: 3, unmatched: 1, byPolicy: 3}[of]; len(pod.Spec.Containers) != want {
 		return 0, fmt.Errorf("a pod in %s has %d containers, not %d", pod.Namespace, len(pod.Spec.Containers), want)
 	}
 	return took, nil
@@ -191,6 +200,7 @@ func (b *bench) tearDown(ctx context.Context) error {
 	for i := range b.sets {
 		errs = append(errs, client.IgnoreNotFound(b.API.Delete(ctx, b.sidecarSet(i))))
 	}
+	errs = append(errs, b.deletePolicies(ctx))
 	for _, name := range []string{injected, untouched} {
 		errs = append(errs, client.IgnoreNotFound(b.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}

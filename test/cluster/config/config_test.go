@@ -126,3 +126,32 @@ func TestAuditPolicyKeepsOurObjectsWhole(t *testing.T) {
 		t.Errorf("the second rule keeps our objects: got %+v", rule)
 	}
 }
+
+// A file of the API server that it cannot read ends it at its start, without a word about the field.
+func TestTheAPIServerHasACertificateForWebhooks(t *testing.T) {
+	t.Parallel()
+	plane := config.ControlPlane{State: state.New("/src/refit")}
+	var admission struct {
+		Kind    string
+		Plugins []struct {
+			Name          string
+			Configuration struct{ KubeConfigFile string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(plane.Admission()), &admission); err != nil {
+		t.Fatal(err)
+	}
+	if len(admission.Plugins) != 2 || admission.Plugins[0].Configuration.KubeConfigFile != plane.WebhookKubeconfigFile() {
+		t.Errorf("admission configuration: %+v", admission)
+	}
+	var kubeconfig struct{ Users []struct{ Name string } }
+	if err := yaml.Unmarshal([]byte(plane.WebhookKubeconfig()), &kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if len(kubeconfig.Users) != 1 || kubeconfig.Users[0].Name != "refit-manager-webhook.refit-system.svc" {
+		t.Errorf("kubeconfig: %+v", kubeconfig)
+	}
+	if !slices.Contains(plane.APIServerArgs(), "--admission-control-config-file="+plane.AdmissionFile()) {
+		t.Error("the API server does not read the admission configuration")
+	}
+}

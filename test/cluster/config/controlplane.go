@@ -65,6 +65,7 @@ func (c ControlPlane) APIServerArgs() []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + key("front-proxy.crt"),
 		"--proxy-client-key-file=" + key("front-proxy.key"),
+		"--admission-control-config-file=" + c.AdmissionFile(),
 		"--audit-policy-file=" + c.State.Path("config", "audit-policy.yaml"),
 		"--audit-log-path=" + c.State.Path("logs", "audit.log"),
 		// Megabytes. The tests read one file; the default would turn it over at 100.

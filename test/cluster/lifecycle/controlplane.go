@@ -24,6 +24,8 @@ func (c *Cluster) writeControlPlane() error {
 	plane := c.controlPlane()
 	files := map[string]string{
 		c.state.Path("config", "audit-policy.yaml"): config.AuditPolicy(),
+		plane.AdmissionFile():                       plane.Admission(),
+		plane.WebhookKubeconfigFile():               plane.WebhookKubeconfig(),
 		c.state.Path("registry"):                    c.registry() + "\n",
 	}
 	for path, content := range files {
@@ -70,11 +72,16 @@ func (c *Cluster) issueControlPlane() (*pki.Authority, error) {
 			return nil, err
 		}
 	}
-	frontProxy, err := pki.Open(dir, "front-proxy-ca")
-	if err != nil {
-		return nil, err
+	for name, client := range map[string]string{"front-proxy-ca": "front-proxy", config.WebhookAuthority: config.WebhookClient} {
+		of, err := pki.Open(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := of.Issue(client, pki.Subject{Name: client}); err != nil {
+			return nil, err
+		}
 	}
-	return authority, frontProxy.Issue("front-proxy", pki.Subject{Name: "front-proxy"})
+	return authority, nil
 }
 
 // writePrograms fills the bin folder and writes the enter script.
