@@ -63,6 +63,12 @@ func inJSON(path, text string) *http.Request {
 	return r
 }
 
+func asText(text string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/rollback", strings.NewReader(text))
+	r.Header.Set("Content-Type", "text/plain")
+	return r
+}
+
 // Each field of a form and of JSON is the field of the request that it says.
 func TestRequestsAreReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
@@ -190,6 +196,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"form, signature":               {values("signature", "?"), 400, "signature: want base64"},
 		"form, mode":                    {values("mode", "rwx"), 400, "mode: want permission bits in octal"},
 		"form, mode with more":          {values("mode", "01000"), 400, "mode: want permission bits in octal"},
+		"form, keep":                    {values("keep", "yes"), 400, `keep "yes": want true or false`},
+		"form, dry run":                 {values("dryRun", "yes"), 400, `dryRun "yes": want true or false`},
+		"JSON, dry run in the URL":      {inJSON("/hot-update?dryRun=yes", `{"version":"v1","url":"http://h/a"}`), 400, "dryRun"},
 		"form that is none":             {broken, 400, "form: "},
 		"form that is too large":        {values("name", strings.Repeat("x", 1<<20)), 413, "form: more than 1048576 bytes"},
 		"no JSON":                       {inJSON("/hot-update", `{"version":`), 400, "JSON: "},
@@ -231,18 +240,25 @@ func TestRevisionThatIsGoneBackTo(t *testing.T) {
 		want string
 		code int
 	}{
-		"the one before":          {form("/rollback", nil), "", 200},
-		"an ID":                   {form("/rollback", url.Values{"id": {"1"}}), "1", 200},
-		"a version":               {form("/rollback", url.Values{"version": {"v1"}}), "2", 200},
-		"an ID, not the version":  {form("/rollback", url.Values{"id": {"1"}, "version": {"v2"}}), "1", 200},
-		"an ID in JSON":           {inJSON("/rollback", `{"id":"1"}`), "1", 200},
-		"a version in JSON":       {inJSON("/rollback", `{"version":"v2"}`), "3", 200},
-		"an ID in the URL":        {httptest.NewRequest(http.MethodPost, "/rollback?id=1", http.NoBody), "1", 200},
-		"empty JSON":              {inJSON("/rollback", ""), "", 200},
-		"no JSON":                 {inJSON("/rollback", "{"), "none", 400},
-		"a version that is gone":  {form("/rollback", url.Values{"version": {"v9"}}), "none", 404},
-		"not by another method":   {httptest.NewRequest(http.MethodGet, "/rollback", http.NoBody), "none", 405},
-		"more than a form can be": {inJSON("/rollback", `{"id":"`+strings.Repeat("x", 1<<20)+`"}`), "none", 413},
+		"the one before":           {form("/rollback", nil), "", 200},
+		"an ID":                    {form("/rollback", url.Values{"id": {"1"}}), "1", 200},
+		"a version":                {form("/rollback", url.Values{"version": {"v1"}}), "2", 200},
+		"an ID, not the version":   {form("/rollback", url.Values{"id": {"1"}, "version": {"v2"}}), "1", 200},
+		"an ID in JSON":            {inJSON("/rollback", `{"id":"1"}`), "1", 200},
+		"a version in JSON":        {inJSON("/rollback", `{"version":"v2"}`), "3", 200},
+		"an ID in the URL":         {httptest.NewRequest(http.MethodPost, "/rollback?id=1", http.NoBody), "1", 200},
+		"empty JSON":               {inJSON("/rollback", ""), "", 200},
+		"no JSON":                  {inJSON("/rollback", "{"), "none", 400},
+		"a version that is gone":   {form("/rollback", url.Values{"version": {"v9"}}), "none", 404},
+		"not by another method":    {httptest.NewRequest(http.MethodGet, "/rollback", http.NoBody), "none", 405},
+		"a form of another name":   {form("/rollback", url.Values{"revision": {"1"}}), "none", 400},
+		"JSON as a form":           {form("/rollback", url.Values{`{"id":"1"}`: {""}}), "none", 400},
+		"JSON as plain text":       {asText(`{"id":"1"}`), "none", 400},
+		"JSON of another name":     {inJSON("/rollback", `{"revision":"1"}`), "none", 400},
+		"JSON, and more":           {inJSON("/rollback", `{"id":"1"} {}`), "none", 400},
+		"a form that is broken":    {httptest.NewRequest(http.MethodPost, "/rollback?id=%zz", http.NoBody), "none", 400},
+		"a form that is too large": {form("/rollback", url.Values{"id": {strings.Repeat("x", 1<<20)}}), "none", 413},
+		"more than a form can be":  {inJSON("/rollback", `{"id":"`+strings.Repeat("x", 1<<20)+`"}`), "none", 413},
 	} {
 		a := &asked{}
 		w := call(a, tt.r)
