@@ -29,16 +29,17 @@ func (r decodingReader) Get(ctx context.Context, key client.ObjectKey, into clie
 	return errors.Join(err, json.Unmarshal(text, into))
 }
 
-// A user has taken maxUnavailable out of the spec, so that the default of 1 applies, and the cache does not show it yet.
+// A user has removed the partition, and the cache does not show it yet.
 func TestAFieldThatWasRemovedIsNotKeptFromTheCache(t *testing.T) {
 	t.Parallel()
-	cached := object(func(s *v1alpha1.RestartRolloutSpec) { s.MaxUnavailable = new(intstr.FromString("100%")) })
+	all := func(s *v1alpha1.RestartRolloutSpec) { s.MaxUnavailable = new(intstr.FromString("100%")) }
+	cached := object(all, func(s *v1alpha1.RestartRolloutSpec) { s.Partition = new(intstr.FromInt32(1)) })
 	pods := []client.Object{deployment(), podOf("web-abc", 0), podOf("web-abc", 1)}
-	a := behind(t, append(pods, cached), append(pods, object()))
+	a := behind(t, append(pods, cached), append(pods, object(all)))
 	a.reconciler.live = decodingReader{a.reconciler.live}
 	decision, err := a.reconciler.decide(t.Context(), cached.DeepCopy())
-	if err != nil || len(decision.Start) != 1 {
-		t.Errorf("%v, %d restarts begin, want 1", err, len(decision.Start))
+	if err != nil || len(decision.Start) != 2 {
+		t.Errorf("%v, %d restarts begin, want 2", err, len(decision.Start))
 	}
 }
 
