@@ -60,17 +60,21 @@ func TestARolloutIsPausedAndResumed(t *testing.T) {
 	}
 }
 
-// Also a paused rollout begins no restart between its abort and its end.
+// Also a paused rollout begins no restart between its abort and its end, and also of a workload that has just been scaled down.
 func TestAnAbortedRolloutBeginsNothingAndFails(t *testing.T) {
 	t.Parallel()
-	for _, paused := range []bool{false, true} {
+	for _, tt := range []struct {
+		paused   bool
+		replicas int32
+	}{{false, 2}, {true, 2}, {true, 1}} {
+		paused := tt.paused
 		f := newFixture(t)
 		object := f.began(t)
 		object.Spec.Paused, object.Spec.MaxUnavailable = paused, new(intstr.FromInt32(1))
 		now := time.Now()
 		object.CreationTimestamp = metav1.NewTime(now)
 		pods := []string{"web-abc-1", "web-abc-2"}
-		observed := rollout.Observation{Replicas: int32(len(pods))}
+		observed := rollout.Observation{Replicas: tt.replicas}
 		for _, name := range pods {
 			p := pod(name)
 			p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
@@ -119,6 +123,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	nightly.Spec.Schedule, nightly.Spec.TimeZone = "0 3 * * *", "UTC"
 	nightly.Spec.RolloutTemplate.Spec.TargetRef = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	nightly.Spec.RolloutTemplate.Spec.Containers = v1alpha1.RolloutContainers("app")
+	nightly.Spec.RolloutTemplate.Metadata.Annotations = map[string]string{"example.com/ticket": "T-1", v1beta1.AnnotationReason: "leak"}
 	if err := f.config.API.Create(t.Context(), nightly); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	name := list.Items[0].Name // the fixture adds a letter
 	f.printed(t, rolloutcli.Trigger(t.Context(), f.config, name), "2 of 2 pods")
 	made := f.rollout(t, name+"-x")
-	if len(made.OwnerReferences) > 0 || !strings.Contains(made.Annotations[v1beta1.AnnotationReason], "triggered by hand") || made.Spec.TTLSecondsAfterFinished == nil {
+	if len(made.OwnerReferences) > 0 || !strings.Contains(made.Annotations[v1beta1.AnnotationReason], "triggered by hand") || made.Annotations["example.com/ticket"] != "T-1" || made.Spec.TTLSecondsAfterFinished == nil {
 		t.Errorf("%+v", made)
 	}
 	var out strings.Builder
