@@ -160,6 +160,11 @@ func (v *view) look(p *pull, job *v1beta1.ImagePullJob) (pullState, string) {
 		v.act(Action{Kind: ActionPull, Job: v.job(p, v.pullName(p.image))})
 		return pullWaits, fmt.Sprintf("0 of %d nodes have %s", len(p.nodes), p.image)
 	}
+	return v.stateOf(p, job)
+}
+
+// stateOf returns the state of a pull by its job, and a message about it.
+func (v *view) stateOf(p *pull, job *v1beta1.ImagePullJob) (pullState, string) {
 	status := &job.Status
 	if !prepull.Ended(job, maxPull, v.now) {
 		v.again(job.CreationTimestamp.Add(maxPull + time.Second))

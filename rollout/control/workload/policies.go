@@ -131,9 +131,11 @@ type state struct {
 	label  labelPace
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
 
-	// Guarded by reconciler.mu: when the last reconciliation began, and how long the last one that has ended took.
-	began time.Time
-	took  time.Duration
+	// Guarded by reconciler.mu: when the last reconciliation began, how long the last one that has ended took, and why nothing can
+	// be pulled for later pods.
+	began   time.Time
+	took    time.Duration
+	refused refusal
 }
 
 // state returns the state of a policy whose reconciliation begins; it is made if there is none.
