@@ -153,3 +153,28 @@ func TestLaterPodsAreUpdatedWhereNothingCanBePulledBefore(t *testing.T) {
 		w.completes(tt.unpulled)
 	}
 }
+
+// The image was pulled there before the update, or a pod runs it.
+func TestLaterPodsOnNodesOfOthersPullNothing(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"with the former template": "app:1", "with the new template": "app:2"} {
+		w := growing(t)
+		began := w.policy.Status.Update.StartTime
+		node := ""
+		for _, pod := range w.pods {
+			if pod.CreationTimestamp.Before(&began) && pod.Spec.Containers[0].Image == want {
+				node = pod.Spec.NodeName
+			}
+		}
+		for _, pod := range w.pods {
+			if !pod.CreationTimestamp.Before(&began) {
+				pod.Spec.NodeName = node
+			}
+		}
+		w.promote()
+		w.completes(0)
+		if len(w.registry.jobs) != 0 {
+			t.Errorf("%s: %d jobs, on %v", name, len(w.registry.jobs), w.registry.jobs[0].Spec.Selector.Names)
+		}
+	}
+}
