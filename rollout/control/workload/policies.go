@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -80,7 +81,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		}
 	}
 	made := ctrl.NewControllerManagedBy(mgr).Named("inplaceupdatepolicy").
-		For(&v1alpha1.InPlaceUpdatePolicy{}).
+		For(&v1alpha1.InPlaceUpdatePolicy{}, builder.WithPredicates(policyChanged())).
 		Watches(&v1alpha1.InPlaceUpdatePolicy{}, r.policyEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: on(r.onRequest), Requests: &r.deleted, Clock: cfg.Clock}).
