@@ -29,7 +29,9 @@ func (v *view) begin(observed Observation) {
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
 	case v.pulled(observed, left):
-		v.take(observed, left, ActionUpdate)
+		if late, may := v.latePulls(observed, left); may {
+			v.take(observed, left, ActionUpdate, &late)
+		}
 	}
 }
 
@@ -46,24 +48,30 @@ func (v *view) outdated() []*pod {
 	return left
 }
 
-// take makes as many pods unavailable as allowed.
-func (v *view) take(observed Observation, left []*pod, kind ActionKind) {
+// take makes as many pods unavailable as allowed. A pod whose image is pulled keeps its place.
+func (v *view) take(observed Observation, left []*pod, kind ActionKind, late *latePulls) {
 	allowed, reason, message := v.allowed()
 	free := budget.New(v.limit(), v.budgets(), v.size()-len(v.pods), 0, v.disruptions(observed))
-	begun, heldBy := 0, ""
+	begun, pulling, heldBy := 0, false, ""
 	for _, p := range left {
 		if begun == allowed {
 			break
 		}
 		switch hold, by := free.Take(&p.budget); hold {
 		case "":
-			begun++
+			if begun++; late.hold(p) {
+				pulling = true
+				continue
+			}
 			v.act(Action{Kind: kind, Pod: p.Pod})
+			v.skip(late, p)
 		case budget.HoldDisruption:
 			heldBy = by
 		}
 	}
 	switch rest := wording.Count(len(left)-begun, "pod is left", "pods are left"); {
+	case pulling:
+		v.pullLate(late)
 	case begun == len(left):
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "the last pods are updated")
 	case begun == allowed:
@@ -84,7 +92,7 @@ func (v *view) evict(observed Observation) {
 		}
 	}
 	if !v.policy.Spec.Paused && len(left) > 0 {
-		v.take(observed, left, ActionEvict)
+		v.take(observed, left, ActionEvict, &latePulls{})
 	}
 }
 

@@ -37,7 +37,43 @@ func TestPodThatGoesBackHasNotFailedDuringTheBackOff(t *testing.T) {
 	if w.look(-1); w.progressing() != "True Updating" || w.policy.Status.FailedPods != 0 {
 		t.Errorf("after the deadline: %s, %d failed", w.progressing(), w.policy.Status.FailedPods)
 	}
-	if w.rounds(20); w.progressing() != "True Completed" {
+	for range 20 {
+		if w.rounds(1); w.policy.Status.FailedPods != 0 {
+			t.Fatalf("%d failed while the instance that was delayed becomes ready: %s", w.policy.Status.FailedPods, w.progressing())
+		}
+	}
+	if w.progressing() != "True Completed" {
 		t.Errorf("%s", w.progressing())
+	}
+}
+
+// The back-off only moves the begin of the deadline.
+func TestPodThatIsNotReadyAfterTheBackOffFailsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 1)
+	w.policy.Spec.ProgressDeadlineSeconds = new(int32(30))
+	w.edit(image("app:2"))
+	for range 10 {
+		w.controller()
+		w.look(-1)
+	}
+	var pod *corev1.Pod
+	for _, pod = range w.pods {
+		status := &pod.Status.ContainerStatuses[0]
+		status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: status.ContainerID}
+		w.now = w.now.Add(time.Minute)
+		status.Image, status.ImageID = "app:2", "id of app:2"
+		w.start(pod, status)
+		w.condition(pod, false)
+	}
+	for range 29 {
+		w.now = w.now.Add(time.Second)
+		if w.look(-1); w.policy.Status.FailedPods != 0 {
+			t.Fatalf("%d failed: %s", w.policy.Status.FailedPods, w.progressing())
+		}
+	}
+	w.now = w.now.Add(time.Second)
+	if w.look(-1); w.policy.Status.FailedPods != 1 || w.progressing() != "False PodsFailed" {
+		t.Errorf("%d failed: %s", w.policy.Status.FailedPods, w.progressing())
 	}
 }

@@ -112,7 +112,7 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		return v.decision // its controller will write the workload
 	}
 	v.decision.Status.ObservedTargetGeneration = v.workload.Generation
-	v.revise()
+	v.revise(observed)
 	if refused := v.compare(observed); refused != nil {
 		v.observe(observed)
 		v.notInPlace(observed, refused)
@@ -142,13 +142,15 @@ type view struct {
 }
 
 // revise records the revision of the present template. Steps begin again with another one.
-func (v *view) revise() {
+func (v *view) revise(observed Observation) {
 	status := &v.decision.Status
 	if v.restore(); status.UpdateRevision == v.workload.Revision {
 		return
 	}
 	v.revised = true
-	goingBack := status.Update != nil && status.UpdateRevision == status.UndoneRevision // the former template was just written
+	// After an undo the former template was just written, unless somebody has written another one at the same time.
+	goingBack := status.Update != nil && status.UpdateRevision == status.UndoneRevision &&
+		(v.goesBack() || slices.ContainsFunc(observed.Pods, v.workload.created))
 	status.UpdateRevision, status.Step, status.StepTime = v.workload.Revision, nil, nil
 	if status.UndoneRevision != v.workload.Revision && !goingBack {
 		status.UndoneRevision = "" // another template can be undone too

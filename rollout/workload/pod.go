@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -146,7 +147,7 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	if p.stage == outdated || p.budget.Available && !restarts {
 		return
 	}
-	deadline := recorded.Changed().Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
+	deadline := started(p.Pod, recorded).Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {
 	case notRestarted != nil:
 		p.failure = notRestarted
@@ -161,6 +162,23 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	default:
 		v.again(deadline)
 	}
+}
+
+// started returns from when the progress deadline of an update counts: its last write, or later the start of a container whose first
+// instance kubelet's crash back-off has delayed.
+func started(pod *corev1.Pod, recorded *record.Record) time.Time {
+	last := recorded.Changed()
+	for name, was := range recorded.Extension().Instances {
+		status := kubelet.StatusOf(pod, name)
+		if status == nil || status.State.Running == nil || status.LastTerminationState.Terminated == nil {
+			continue
+		}
+		first := was.ContainerID != "" && was.ContainerID == status.LastTerminationState.Terminated.ContainerID
+		if at := status.State.Running.StartedAt.Time; first && at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // failNew sets that a pod which was created with the new template has failed, as on a new node of a DaemonSet.

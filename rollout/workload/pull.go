@@ -54,19 +54,16 @@ func (v *view) pulled(observed Observation, left []*pod) bool {
 	}
 	note, waits, failed := "", "", ""
 	for _, p := range v.pulls(left) {
-		has := len(p.nodes)
-		maps.DeleteFunc(p.nodes, func(node string, _ bool) bool { return !observed.Pulls.Nodes[node] })
-		switch {
-		case observed.Pulls.Off != "":
+		if observed.Pulls.Off != "" {
 			note = observed.Pulls.Off
 			continue
-		case len(p.nodes) < has:
-			note = fmt.Sprintf("%d of %d nodes have no daemon that pulls images", has-len(p.nodes), has)
 		}
+		job := jobNamed(observed.Pulls.Jobs, v.pullName(p.image))
+		note = cmp.Or(p.reach(observed.Pulls.Nodes, job), note)
 		if len(p.nodes) == 0 {
 			continue
 		}
-		switch state, text := v.look(p, observed.Pulls.Jobs); state {
+		switch state, text := v.look(p, job); state {
 		case pullWaits:
 			waits = join(waits, text)
 		case pullFailed:
@@ -87,6 +84,31 @@ func (v *view) pulled(observed Observation, left []*pod) bool {
 	}
 	status.Update.PulledRevision, v.decision.NotPulled = status.UpdateRevision, note
 	return true
+}
+
+// reach keeps the nodes that can pull the image, and says how many cannot: those without a daemon. Nodes of a job that was created
+// are kept, because a daemon that restarts continues the pull.
+func (p *pull) reach(daemons map[string]bool, job *v1beta1.ImagePullJob) (note string) {
+	pulling := map[string]bool{}
+	if job != nil && job.Spec.Selector != nil {
+		for _, node := range job.Spec.Selector.Names {
+			pulling[node] = true
+		}
+	}
+	has := len(p.nodes)
+	maps.DeleteFunc(p.nodes, func(node string, _ bool) bool { return !daemons[node] && !pulling[node] })
+	if len(p.nodes) == has {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes have no daemon that pulls images", has-len(p.nodes), has)
+}
+
+func jobNamed(jobs []*v1beta1.ImagePullJob, name string) *v1beta1.ImagePullJob {
+	at := slices.IndexFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return jobs[at]
 }
 
 func join(texts, text string) string {
@@ -133,14 +155,16 @@ const (
 )
 
 // look returns the state of a pull and a message about it. It creates the ImagePullJob if there is none.
-func (v *view) look(p *pull, jobs []*v1beta1.ImagePullJob) (pullState, string) {
-	name, limit := v.pullName(p.image), v.pullLimit()
-	at := slices.IndexFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
-	if at < 0 {
-		v.act(Action{Kind: ActionPull, Job: v.job(p, name, limit)})
+func (v *view) look(p *pull, job *v1beta1.ImagePullJob) (pullState, string) {
+	if job == nil {
+		v.act(Action{Kind: ActionPull, Job: v.job(p, v.pullName(p.image))})
 		return pullWaits, fmt.Sprintf("0 of %d nodes have %s", len(p.nodes), p.image)
 	}
-	job := jobs[at]
+	return v.stateOf(p, job)
+}
+
+// stateOf returns the state of a pull by its job, and a message about it.
+func (v *view) stateOf(p *pull, job *v1beta1.ImagePullJob) (pullState, string) {
 	status := &job.Status
 	if !prepull.Ended(job, maxPull, v.now) {
 		v.again(job.CreationTimestamp.Add(maxPull + time.Second))
@@ -177,7 +201,8 @@ func (v *view) pullLimit() time.Duration {
 	return min(maxPull, time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline))*time.Second)
 }
 
-func (v *view) job(p *pull, name string, limit time.Duration) *v1beta1.ImagePullJob {
+func (v *view) job(p *pull, name string) *v1beta1.ImagePullJob {
+	limit := v.pullLimit()
 	wanted := prepull.Pull{
 		Namespace: v.policy.Namespace, Name: name, Owner: ownedBy(v.policy), Image: p.image,
 		Nodes: slices.Sorted(maps.Keys(p.nodes)), Secrets: slices.Sorted(maps.Keys(p.secrets)), Limit: limit, Kept: pullKept,

@@ -228,3 +228,29 @@ func TestAPullIsWaitedForUntilItsDeadline(t *testing.T) {
 		t.Errorf("deadline %s", limit)
 	}
 }
+
+// A daemon that is updated, or dies, is not ready for some seconds. It continues the pull when it has started again.
+func TestAPullIsWaitedForWhileADaemonRestarts(t *testing.T) {
+	t.Parallel()
+	for name, restarting := range map[string]func(w *world){
+		"one daemon":  func(w *world) { delete(w.registry.daemons, "node-web-1") },
+		"all daemons": func(w *world) { clear(w.registry.daemons) },
+	} {
+		w := newWorld(t, "StatefulSet", 3)
+		w.pulling()
+		w.registry.stuck = true
+		w.edit(image("app:2"))
+		w.rounds(3)
+		daemons := maps.Clone(w.registry.daemons)
+		restarting(w)
+		w.rounds(5)
+		if w.progressing() != "True PullingImages" || len(w.restarts) > 0 {
+			t.Errorf("%s: %s while it restarts, restarts %v", name, w.progressing(), w.restarts)
+		}
+		w.registry.daemons, w.registry.stuck = daemons, false
+		w.rounds(40)
+		if w.progressing() != "True Completed" || len(w.registry.unpulled) > 0 || len(w.registry.jobs) != 1 {
+			t.Errorf("%s: %s, started without a pull %v, %d jobs", name, w.progressing(), w.registry.unpulled, len(w.registry.jobs))
+		}
+	}
+}

@@ -3,10 +3,12 @@ package workload_test
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/rollout/workload"
 )
 
 // A GitOps tool applies its template again as soon as Refit has written the former one.
@@ -89,6 +91,33 @@ func TestTemplateThatIsWrittenDuringAnUndoIsUndoneToo(t *testing.T) {
 		w.edit(image("app:3"))
 		w.rounds(120)
 		if w.template().Spec.Containers[0].Image != "app:1" || w.images()["app:1"] != 4 || w.unavailable() > 0 {
+			t.Errorf("%s: template %s, images %v, %d not ready, %s", kind, w.template().Spec.Containers[0].Image, w.images(), w.unavailable(), w.progressing())
+		}
+	}
+}
+
+// Somebody writes a correction in the moment in which Refit has recorded the undo, and has not written the former template yet.
+func TestTemplateThatIsWrittenInsteadOfTheFormerOneIsUndoneToo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 4)
+		w.policy.Spec.FailurePolicy = v1alpha1.UpdateFailureUndo
+		w.bad["app:2"], w.bad["app:3"] = true, true
+		w.edit(image("app:2"))
+		for w.policy.Status.UndoneRevision == "" {
+			w.controller()
+			w.kubelet()
+			w.look(0)
+			for _, action := range w.last.Actions {
+				if action.Kind != workload.ActionUndo {
+					w.act(&action)
+				}
+			}
+			w.now = w.now.Add(time.Second)
+		}
+		w.edit(image("app:3"))
+		w.rounds(120)
+		if w.template().Spec.Containers[0].Image != "app:1" || w.images()["app:1"] != 4 || w.unavailable() > 0 || w.policy.Status.Update != nil {
 			t.Errorf("%s: template %s, images %v, %d not ready, %s", kind, w.template().Spec.Containers[0].Image, w.images(), w.unavailable(), w.progressing())
 		}
 	}

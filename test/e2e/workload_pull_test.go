@@ -13,6 +13,7 @@ import (
 
 	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/kit/fakeregistry"
 )
 
 // An image that does not exist stops no container, is reported with the words of the registry, and is undone where the policy
@@ -86,6 +87,84 @@ func TestImagesOfAWorkloadArePulledBeforeItIsUpdated(t *testing.T) {
 	w.await("end of the jobs", func(ctx context.Context) (bool, error) {
 		err := w.List(ctx, &jobs, client.InNamespace(w.namespace))
 		return len(jobs.Items) == 0, err
+	})
+}
+
+// apart has the pods of a workload run on different nodes.
+const apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, "
+
+// placed is the manifest of a workload with more fields of its pods, as in a flow of YAML.
+func (w *workload) placed(own, pod string) string {
+	return strings.Replace(w.manifest("web", own, image), "terminationGracePeriodSeconds", pod+"terminationGracePeriodSeconds", 1)
+}
+
+// A pod that comes while an update pauses would lose its service for the time of the pull.
+func TestImagesArePulledForAPodThatIsCreatedInTheMiddleOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	w := &workload{fixture: newFixture(t), kind: "Deployment", ref: "deployment/web"}
+	w.needsTwoNodes(t)
+	w.input(w.placed("replicas: 1,", apart), "apply")
+	first := w.ready(1)[0].Spec.NodeName
+	w.follows(", partition: 100%")
+	w.run("set", "image", w.ref, "app="+newImage)
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonPartition)
+	w.run("scale", w.ref, "--replicas=2")
+	before := w.ready(2)
+	w.setsPolicy(`"partition":null`)
+	ended := map[string]*metav1.Time{}
+	for i, pod := range w.updated(before, newImage, 1) {
+		var jobs v1beta1.ImagePullJobList
+		w.check(w.List(t.Context(), &jobs, client.InNamespace(w.namespace)), "list ImagePullJobs")
+		for _, job := range jobs.Items {
+			for _, node := range job.Spec.Selector.Names {
+				ended[node] = job.Status.CompletionTime
+			}
+		}
+		if len(jobs.Items) != 2 || len(ended) != 2 {
+			t.Fatalf("%d ImagePullJobs on nodes %v; the first pod is on %s", len(jobs.Items), ended, first)
+		}
+		started, pulled := status(&pod, "app").State.Running.StartedAt, ended[pod.Spec.NodeName]
+		if pulled == nil || started.Before(pulled) {
+			t.Errorf("pod %d on %s was updated at %s, and its image pulled at %s", i, pod.Spec.NodeName, started, pulled)
+		}
+	}
+}
+
+// It is not parallel, since the daemon is everybody's. The daemon continues the pull when it has started again.
+func TestAPullBeforeAnUpdateIsWaitedForWhileTheDaemonRestarts(t *testing.T) {
+	w := &workload{fixture: newFixture(t), kind: "Deployment", ref: "deployment/web"}
+	host, node := w.registry(map[string]served{"slow": {Size: layer, Fault: fakeregistry.Fault{BytesPerSecond: layer / 10}}}), w.registryNode()
+	w.input(w.placed("replicas: 1,", "nodeSelector: {kubernetes.io/hostname: "+node+"}, "), "apply")
+	before := w.ready(1)
+	w.follows("")
+	w.run("set", "image", w.ref, "app="+host+"/slow:v1")
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonPullingImages)
+	w.pulling(1)
+	w.kubectlOrFail(t.Context(), "", "delete", "pod", w.daemonOn(node).Name, "--namespace="+systemNamespace)
+	w.setsPolicy(`"progressDeadlineSeconds":300`) // it is looked at while the daemon is not ready
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonPullingImages)
+	w.untouched(&before[0], "app")
+	w.await("end of the pull", func(ctx context.Context) (bool, error) {
+		var jobs v1beta1.ImagePullJobList
+		err := w.List(ctx, &jobs, client.InNamespace(w.namespace))
+		return len(jobs.Items) == 1 && jobs.Items[0].Status.Succeeded == 1, err
+	})
+	w.await("update of the pod", func(ctx context.Context) (bool, error) {
+		pods, err := w.list(ctx)
+		return len(pods) == 1 && containerOf(&pods[0], "app").Image == host+"/slow:v1", err
+	})
+	if events := w.events(t.Context(), "PrePullSkipped"); len(events) > 0 {
+		t.Errorf("events: %v", events)
+	}
+}
+
+// pulling waits until so many nodes pull an image.
+func (w *workload) pulling(nodes int32) {
+	w.t.Helper()
+	w.await("the begin of a pull", func(ctx context.Context) (bool, error) {
+		var jobs v1beta1.ImagePullJobList
+		err := w.List(ctx, &jobs, client.InNamespace(w.namespace))
+		return len(jobs.Items) == 1 && jobs.Items[0].Status.Active == nodes, err
 	})
 }
 

@@ -48,17 +48,17 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	if observed.Requests, err = r.cachedRequests(ctx, policy.Namespace); err != nil {
 		return observed, of, err
 	}
-	if observed.Pulls, err = r.pulls(ctx, policy, of.workload); err != nil {
-		return observed, of, err
-	}
 	pods, err := r.cachedPods(ctx, of.options(policy)...)
 	if err != nil {
 		return observed, of, err
 	}
 	observed.Pods = of.controlled(pods)
 	if update := policy.Status.Update; update != nil && !enough(policy, observed.Pods, of.workload, update) {
-		err = r.readPods(ctx, policy, of, s, update, nil, &observed)
+		if err := r.readPods(ctx, policy, of, s, update, nil, &observed); err != nil {
+			return observed, of, err
+		}
 	}
+	observed.Pulls, err = r.pulls(ctx, policy, of.workload, observed.Pods)
 	return observed, of, err
 }
 
@@ -80,6 +80,9 @@ func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	live := look || decision.Concludes(&policy.Status) || !r.believes(observed.Pods) || !enough(policy, observed.Pods, of.workload, update)
 	if live {
 		if err := r.readPods(ctx, policy, of, s, update, decision, observed); err != nil {
+			return err
+		}
+		if observed.Pulls, err = r.pulls(ctx, policy, of.workload, observed.Pods); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -80,7 +81,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		}
 	}
 	made := ctrl.NewControllerManagedBy(mgr).Named("inplaceupdatepolicy").
-		For(&v1alpha1.InPlaceUpdatePolicy{}).
+		For(&v1alpha1.InPlaceUpdatePolicy{}, builder.WithPredicates(policyChanged())).
 		Watches(&v1alpha1.InPlaceUpdatePolicy{}, r.policyEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: on(r.onRequest), Requests: &r.deleted, Clock: cfg.Clock}).
@@ -131,9 +132,11 @@ type state struct {
 	label  labelPace
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
 
-	// Guarded by reconciler.mu: when the last reconciliation began, and how long the last one that has ended took.
-	began time.Time
-	took  time.Duration
+	// Guarded by reconciler.mu: when the last reconciliation began, how long the last one that has ended took, and why nothing can
+	// be pulled for later pods.
+	began   time.Time
+	took    time.Duration
+	refused refusal
 }
 
 // state returns the state of a policy whose reconciliation begins; it is made if there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,15 +19,23 @@ import (
 	"github.com/refit-project/refit/rollout/workload"
 )
 
-// pulls reads, from the cache, what is known about pulls before an update, as long as the update waits for them.
-func (r *reconciler) pulls(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) (workload.Pulls, error) {
+// pulls reads, from the cache, what is known about pulls before an update, as long as the update waits for them, and later if pods
+// were created during the update.
+func (r *reconciler) pulls(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload, pods []*corev1.Pod) (workload.Pulls, error) {
 	pulls := workload.Pulls{}
-	switch update := policy.Status.Update; {
+	update := policy.Status.Update
+	pulled := update != nil && update.PulledRevision == w.Revision
+	late := func(pod *corev1.Pod) bool { return workload.CreatedDuring(update, pod) }
+	switch {
 	case !r.PrePull:
 		pulls.Off = "refit-manager runs with --images=false"
 		return pulls, nil
-	case policy.Spec.PrePullPolicy == v1alpha1.PrePullNever, update != nil && update.PulledRevision == w.Revision, idle(policy, w):
+	case policy.Spec.PrePullPolicy == v1alpha1.PrePullNever, idle(policy, w), pulled && !slices.ContainsFunc(pods, late):
 		return pulls, nil
+	case pulled:
+		if pulls.Off = r.refusedPulls(policy, w.Revision); pulls.Off != "" {
+			return pulls, nil
+		}
 	}
 	var jobs v1beta1.ImagePullJobList
 	if err := r.client.List(ctx, &jobs, client.InNamespace(policy.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -56,6 +65,28 @@ func idle(policy *v1alpha1.InPlaceUpdatePolicy, w *workload.Workload) bool {
 // errSecret means that a pull secret cannot be read.
 var errSecret = errors.New("pull secret cannot be read")
 
+// refusal says why no ImagePullJobs can be created for pods that are created during the update to a revision.
+type refusal struct{ revision, why string }
+
+// refusedPulls returns why no ImagePullJobs can be created for later pods of an update, or "".
+func (r *reconciler) refusedPulls(policy *v1alpha1.InPlaceUpdatePolicy, revision string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[client.ObjectKeyFromObject(policy)]; s != nil && s.refused.revision == revision {
+		return s.refused.why
+	}
+	return ""
+}
+
+// refusePulls notes that an ImagePullJob for later pods was refused: they are updated without it.
+func (r *reconciler) refusePulls(policy *v1alpha1.InPlaceUpdatePolicy, refused refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[client.ObjectKeyFromObject(policy)]; s != nil {
+		s.refused = refused
+	}
+}
+
 // pull creates an ImagePullJob. If that is not possible, the update continues without it.
 func (r *reconciler) pull(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, job *v1beta1.ImagePullJob) error {
 	err := r.readable(ctx, job)
@@ -64,6 +95,10 @@ func (r *reconciler) pull(ctx context.Context, policy *v1alpha1.InPlaceUpdatePol
 	}
 	if err == nil || !prepull.Refused(err) && !errors.Is(err, errSecret) {
 		return err
+	}
+	if revision := decision.Status.UpdateRevision; decision.Status.Update.PulledRevision == revision {
+		r.refusePulls(policy, refusal{revision, err.Error()})
+		return nil
 	}
 	decision.Status.Update.PulledRevision, decision.NotPulled = decision.Status.UpdateRevision, err.Error()
 	return r.writeStatus(ctx, policy, decision)

@@ -21,6 +21,7 @@ import (
 func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision) error {
 	r.metrics.count(policy, &decision.Status)
 	if equality.Semantic.DeepEqual(policy.Status, decision.Status) {
+		r.reportNotPulled(policy, decision)
 		return nil
 	}
 	before := policy.Status.DeepCopy()
@@ -29,12 +30,17 @@ func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUp
 		return err
 	}
 	policy.Status = *decision.Status.DeepCopy() // the API server returns it without what its schema does not have
-	if decision.NotPulled != "" {
-		r.Recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PrePullSkipped", "PrePull", "pods are updated although images were not pulled on all nodes before: %s", foreign.Shorten(decision.NotPulled, maxEvent))
-	}
+	r.reportNotPulled(policy, decision)
 	r.reportFailures(ctx, policy, before)
 	r.reportProgress(policy, before)
 	return nil
+}
+
+// reportNotPulled reports that pods are updated without a pull before.
+func (r *reconciler) reportNotPulled(policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision) {
+	if decision.NotPulled != "" {
+		r.Recorder.Eventf(policy, nil, corev1.EventTypeWarning, "PrePullSkipped", "PrePull", "pods are updated although images were not pulled on all nodes before: %s", foreign.Shorten(decision.NotPulled, maxEvent))
+	}
 }
 
 // reportProgress reports a new reason of the condition Progressing.

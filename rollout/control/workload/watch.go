@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -203,13 +204,34 @@ func (r *reconciler) onWorkload(kind string) handler.EventHandler {
 	})
 }
 
-// policyEvents returns a handler that enqueues the other policies of the same workload when one is deleted.
+// policyChanged ignores updates that only change the status, see policyEvents.
+func policyChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !onlyStatus(e) }}
+}
+
+func onlyStatus(e event.UpdateEvent) bool {
+	old, updated := e.ObjectOld, e.ObjectNew
+	return old.GetUID() == updated.GetUID() && old.GetGeneration() == updated.GetGeneration() && old.GetResourceVersion() != updated.GetResourceVersion() &&
+		(old.GetDeletionTimestamp() == nil) == (updated.GetDeletionTimestamp() == nil) && slices.Equal(old.GetFinalizers(), updated.GetFinalizers()) &&
+		maps.Equal(old.GetLabels(), updated.GetLabels()) && maps.Equal(old.GetAnnotations(), updated.GetAnnotations())
+}
+
+// policyEvents returns a handler that enqueues the other policies of the same workload when one is deleted. A policy whose status
+// has changed, mostly by a write of this controller, is not reconciled at once, but together with the events of the pods that are
+// written after it.
 func (r *reconciler) policyEvents() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-		if policy, ok := e.Object.(*v1alpha1.InPlaceUpdatePolicy); ok {
-			r.enqueue(q, r.policiesOf(ctx, policy.Namespace, policy.Spec.TargetRef.Kind, policy.Spec.TargetRef.Name)...)
-		}
-	}}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if onlyStatus(e) {
+				r.enqueue(q, client.ObjectKeyFromObject(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			if policy, ok := e.Object.(*v1alpha1.InPlaceUpdatePolicy); ok {
+				r.enqueue(q, r.policiesOf(ctx, policy.Namespace, policy.Spec.TargetRef.Kind, policy.Spec.TargetRef.Name)...)
+			}
+		},
+	}
 }
 
 // policiesOf returns the policies of a workload.

@@ -108,6 +108,38 @@ func TestAnEventAfterAPauseIsHandledSoon(t *testing.T) {
 	}
 }
 
+// The controller writes a status before it writes pods, and would be called once more for each of these writes.
+func TestAWrittenStatusIsHandledWithTheEventsOfPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.reconcile("web")
+	w.r.states[types.NamespacedName{Namespace: "shop", Name: "web"}].took = time.Second
+	before := &v1alpha1.InPlaceUpdatePolicy{}
+	w.check(w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, before))
+	for name, tt := range map[string]struct {
+		change func(*v1alpha1.InPlaceUpdatePolicy)
+		atOnce bool
+	}{
+		"status":               {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Status.UpdatedPods++ }, false},
+		"spec":                 {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Generation++ }, true},
+		"annotation":           {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Annotations = map[string]string{"a": "b"} }, true},
+		"label":                {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Labels = map[string]string{"a": "b"} }, true},
+		"finalizer":            {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Finalizers = append(p.Finalizers, "example.com/x") }, true},
+		"deletion":             {func(p *v1alpha1.InPlaceUpdatePolicy) { p.DeletionTimestamp = &metav1.Time{Time: w.now} }, true},
+		"another policy":       {func(p *v1alpha1.InPlaceUpdatePolicy) { p.UID = "another" }, true},
+		"nothing, by a resync": {func(p *v1alpha1.InPlaceUpdatePolicy) { p.ResourceVersion = before.ResourceVersion }, true},
+	} {
+		after := before.DeepCopy()
+		after.ResourceVersion += "0"
+		tt.change(after)
+		e, q := event.UpdateEvent{ObjectOld: before, ObjectNew: after}, &enqueued{}
+		w.r.policyEvents().Update(t.Context(), e, q)
+		if atOnce, later := policyChanged().Update(e), len(q.take()) == 1 && q.after == gather; atOnce != tt.atOnce || later == tt.atOnce {
+			t.Errorf("%s: reconciled at once %t, with others %t", name, atOnce, later)
+		}
+	}
+}
+
 // A ReplicaSet that a Deployment has adopted may have any name.
 func TestPodsOfAReplicaSetWithAnotherNameConcernThePolicy(t *testing.T) {
 	t.Parallel()
