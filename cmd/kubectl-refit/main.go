@@ -19,7 +19,7 @@ func main() {
 	err := command(version).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", console.Message(err))
+		fmt.Fprintln(os.Stderr, console.Line(err))
 		os.Exit(console.ExitCode(err))
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // History prints the revisions of a SidecarSet, or what the one with a number stores.
-func (c Config) History(ctx context.Context, out io.Writer, name string, number int64) error {
+func (c Config) History(ctx context.Context, options table.Options, out io.Writer, name string, number int64) error {
 	var set v1beta1.SidecarSet
 	if err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); err != nil {
 		return refused(err)
@@ -63,7 +63,7 @@ func (c Config) History(ctx context.Context, out io.Writer, name string, number 
 			r.Number, r.Name, present, r.Images, r.CustomVersion, duration.HumanDuration(c.Now().Sub(r.Created)),
 		}})
 	}
-	return table.Print(out, "", c.API.Scheme(), shown)
+	return table.Print(out, options, c.API.Scheme(), shown)
 }
 
 // Revision is a revision of a SidecarSet.

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 )
 
 func TestHistoryOfASidecarSet(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	if err := f.config.History(t.Context(), &f.out, "mesh", 0); err != nil {
+	if err := f.config.History(t.Context(), table.Options{}, &f.out, "mesh", 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []string{"1 mesh-1 proxy=proxy:1", "3 mesh-3 yes proxy=proxy:3"} {
@@ -30,10 +31,10 @@ func TestHistoryOfASidecarSet(t *testing.T) {
 		}
 	}
 	f.out.Reset()
-	if err := f.config.History(t.Context(), &f.out, "mesh", 2); err != nil || !strings.Contains(f.out.String(), "image: proxy:2") {
+	if err := f.config.History(t.Context(), table.Options{}, &f.out, "mesh", 2); err != nil || !strings.Contains(f.out.String(), "image: proxy:2") {
 		t.Errorf("%v:\n%s", err, f.out.String())
 	}
-	if err := f.config.History(t.Context(), &f.out, "mesh", 7); console.ExitCode(err) != console.ExitRefused {
+	if err := f.config.History(t.Context(), table.Options{}, &f.out, "mesh", 7); console.ExitCode(err) != console.ExitRefused {
 		t.Errorf("%v", err)
 	}
 }
