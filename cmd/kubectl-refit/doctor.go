@@ -23,8 +23,8 @@ import (
 )
 
 const doctorLong = `Check the installation of Refit: CRDs, refit-manager, a refit-daemon on every node, versions, whether the webhook answers,
-certificates, admission policies, what holds the workloads of InPlaceUpdatePolicies, and OpenKruise beside it. Nothing is
-changed: a request is created with dryRun.
+objects of features that are turned off, certificates, admission policies, what holds the workloads of InPlaceUpdatePolicies, and
+OpenKruise beside it. Nothing is changed: a request is created with dryRun.
 
 Each check is ok, a warning, failed, or skipped, for example if you lack a permission that it needs.
 

@@ -125,6 +125,7 @@ const poll = time.Second
 func (c Config) Follow(ctx context.Context, output *console.Output, name string) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
+	silent := console.Silent{Output: output, Kind: "SidecarSets", Feature: "sidecarSets"}
 	for {
 		var set v1beta1.SidecarSet
 		switch err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); {
@@ -146,6 +147,7 @@ func (c Config) Follow(ctx context.Context, output *console.Output, name string)
 				return fmt.Errorf("%w: SidecarSet %s: %s", errNotUpdated, name, line)
 			}
 			output.Progress(line)
+			silent.See(set.Status.ObservedGeneration == set.Generation)
 		}
 		select {
 		case <-ctx.Done():

@@ -41,7 +41,7 @@ func TestHistoryOfASidecarSet(t *testing.T) {
 
 func TestARolloutOfASidecarSetIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
-	for state, code := range map[string]int{"Completed": console.ExitDone, "Completed,Degraded": console.ExitFailed, "Updating": console.ExitTimeout} {
+	for state, code := range map[string]int{"Completed": console.ExitDone, "Completed,Degraded": console.ExitFailed, "Updating": console.ExitTimeout, "unseen": console.ExitTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t)
 			set := f.stored(t)
@@ -50,6 +50,9 @@ func TestARolloutOfASidecarSetIsFollowedToItsEnd(t *testing.T) {
 			if degraded != "" {
 				meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "NotUpgradable"})
 			}
+			if state == "unseen" {
+				set.Generation++
+			}
 			if err := f.config.API.Update(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
@@ -57,6 +60,9 @@ func TestARolloutOfASidecarSetIsFollowedToItsEnd(t *testing.T) {
 			defer cancel()
 			if err := f.config.Follow(ctx, console.NewOutput(&f.out, false), "mesh"); console.ExitCode(err) != code {
 				t.Errorf("%s: %v", state, err)
+			}
+			if strings.Contains(f.out.String(), "does not process SidecarSets (manager.features.sidecarSets") != (state == "unseen") {
+				t.Errorf("%s:\n%s", state, f.out.String())
 			}
 			if !strings.Contains(f.out.String(), "2 of 5 pods updated") && code != console.ExitFailed {
 				t.Errorf("%s:\n%s", state, f.out.String())
