@@ -15,6 +15,7 @@ import (
 var version = "dev"
 
 func main() {
+	quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(version).ExecuteContext(ctx)
 	stop()
