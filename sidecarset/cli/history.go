@@ -75,23 +75,6 @@ type Revision struct {
 	Created time.Time
 }
 
-// Revisions returns the revisions of a SidecarSet, in the order of History.
-func (c Config) Revisions(ctx context.Context, set *v1beta1.SidecarSet) ([]Revision, error) {
-	history, err := c.history(ctx, set)
-	if err != nil {
-		return nil, refused(err)
-	}
-	all := make([]Revision, 0, len(history))
-	for _, one := range history {
-		r, err := describe(one, set.Status.LatestRevision)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
 func describe(one *appsv1.ControllerRevision, latest string) (Revision, error) {
 	spec, err := revision.Restore(one)
 	if err != nil {
