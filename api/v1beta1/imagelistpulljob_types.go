@@ -16,7 +16,10 @@ const KindImageListPullJob = "ImageListPullJob"
 // +kubebuilder:printcolumn:name="ACTIVE",type=integer,JSONPath=`.status.active`
 // +kubebuilder:printcolumn:name="COMPLETED",type=integer,JSONPath=`.status.completed`
 // +kubebuilder:printcolumn:name="SUCCEED",type=integer,JSONPath=`.status.succeeded`
+// +kubebuilder:printcolumn:name="FAILED",type=string,JSONPath=`.status.failedImageStatuses[*].name`,description="The first image that a node could not pull"
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="REASON",type=string,priority=1,JSONPath=`.status.failedImageStatuses[*].message`,description="Why that image could not be pulled"
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.message`
 type ImageListPullJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -11,8 +11,10 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster
 // +kubebuilder:printcolumn:name="DELAYED",type=string,JSONPath=`.status.conditions[?(@.type=="Delayed")].status`
-// +kubebuilder:printcolumn:name="FAILED",type=string,priority=1,JSONPath=`.status.podProbeStatuses[*].probeStates[?(@.state=="Failed")].name`
+// +kubebuilder:printcolumn:name="FAILED",type=string,JSONPath=`.status.podProbeStatuses[*].probeStates[?(@.state=="Failed")].name`,description="The first probe that fails"
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.podProbeStatuses[*].probeStates[?(@.state=="Failed")].message`,description="What that probe has printed"
+// +kubebuilder:printcolumn:name="DELAY",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Delayed")].message`
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

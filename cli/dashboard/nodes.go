@@ -8,28 +8,31 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/wording"
-	sidecarsetcli "github.com/refit-project/refit/sidecarset/cli"
 )
 
 // daemonPods selects the pods of refit-daemon.
 var daemonPods = labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "refit-daemon"})
 
-// nodes is the page of the nodes: whether refit-daemon is ready, and what is pulled.
+// nodes is the page of the nodes: whether refit-daemon is ready, what is pulled, and whether probes fail or are late.
 func (s *server) nodes() page {
 	images := kind{key: "nodeimages", object: &v1beta1.NodeImage{}, list: func() client.ObjectList { return &v1beta1.NodeImageList{} }}
-	return page{name: "nodes", kinds: []kind{podKind(s.System, daemonPods), images}, view: s.nodesView}
+	probes := kind{key: "nodepodprobes", object: &v1beta1.NodePodProbe{}, list: func() client.ObjectList { return &v1beta1.NodePodProbeList{} }}
+	return page{name: "nodes", kinds: []kind{podKind(s.System, daemonPods), images, probes}, view: s.nodesView}
 }
 
 // node is what is known about a node.
 type node struct {
 	daemon *corev1.Pod
 	images *v1beta1.NodeImage
+	probes *v1beta1.NodePodProbe
 }
 
 func (s *server) nodesView(_ context.Context, of []*collection) (*View, error) {
@@ -62,12 +65,16 @@ func (s *server) nodesView(_ context.Context, of []*collection) (*View, error) {
 		all[one.Name] = of
 		pulling += int(one.Status.Pulling)
 	}
+	late := addProbes(&view.Head, all, of[2])
 	view.Head.Summary = fmt.Sprintf("refit-daemon is ready on %d of %s; %s in progress.", ready, wording.Count(len(all), "node", "nodes"), wording.Count(pulling, "pull", "pulls"))
 	known := of[0].problem() == nil
 	if !known {
 		view.Head.Summary = "It is not known on which nodes refit-daemon is ready."
 	}
-	table := Section{ID: "nodes", Title: "Daemons and pulls", Empty: orUnread("There is no refit-daemon in namespace "+s.System+".", of...), Columns: []string{"Node", "Daemon", "Pulling", "Waiting", "Pulled", "Failed", "Images"}}
+	if late > 0 {
+		view.Head.Summary += " Probes are late on " + wording.Count(late, "node", "nodes") + "."
+	}
+	table := Section{ID: "nodes", Title: "Daemons and pulls", Empty: orUnread("There is no refit-daemon in namespace "+s.System+".", of...), Columns: []string{"Node", "Daemon", "Pulling", "Waiting", "Pulled", "Failed", "Images", "Probes"}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		table.Rows = append(table.Rows, Row{Key: name, Cells: append([]Cell{text(name)}, all[name].cells(known)...)})
 	}
@@ -87,10 +94,51 @@ func (n node) cells(known bool) []Cell {
 		daemon = Cell{Text: "not ready", Mark: MarkBad}
 	}
 	if n.images == nil {
-		return []Cell{daemon, {}, {}, {}, {}, {}}
+		return []Cell{daemon, {}, {}, {}, {}, {}, n.probed()}
 	}
 	status := &n.images.Status
-	return []Cell{daemon, number(status.Pulling), number(status.Waiting), number(status.Succeeded), number(status.Failed), text(strings.Join(unfinished(status), "; "))}
+	return []Cell{
+		daemon, number(status.Pulling), number(status.Waiting), number(status.Succeeded), number(status.Failed), text(strings.Join(unfinished(status), "; ")), n.probed(),
+	}
+}
+
+// addProbes adds the probes of the nodes, and returns on how many nodes they are late.
+func addProbes(head *Head, all map[string]node, from *collection) (late int) {
+	probes, err := objects[*v1beta1.NodePodProbe](from)
+	if err != nil {
+		head.Notes = append(head.Notes, "NodePodProbes cannot be read: "+err.Error())
+	}
+	for _, one := range probes {
+		of := all[one.Name]
+		of.probes = one
+		all[one.Name] = of
+		late += btoi(meta.IsStatusConditionTrue(one.Status.Conditions, v1beta1.ConditionProbesDelayed))
+	}
+	return late
+}
+
+// probed returns how many probes a node has, how many of them fail, and whether they are late.
+func (n node) probed() Cell {
+	if n.probes == nil {
+		return Cell{}
+	}
+	all, failed := 0, 0
+	for _, pod := range n.probes.Spec.PodProbes {
+		all += len(pod.Probes)
+	}
+	for _, pod := range n.probes.Status.PodProbeStatuses {
+		for _, state := range pod.ProbeStates {
+			failed += btoi(state.State == v1beta1.ProbeFailed)
+		}
+	}
+	cell := text(wording.Count(all, "probe", "probes"))
+	if failed > 0 {
+		cell.Text += fmt.Sprintf(", %d failed", failed)
+	}
+	if c := meta.FindStatusCondition(n.probes.Status.Conditions, v1beta1.ConditionProbesDelayed); c != nil && c.Status == metav1.ConditionTrue {
+		cell.Text, cell.Mark = cell.Text+"; late: "+c.Message, MarkBad
+	}
+	return cell
 }
 
 func number(n int32) Cell { return text(fmt.Sprint(n)) }
@@ -116,72 +164,3 @@ func unfinished(status *v1beta1.NodeImageStatus) (shown []string) {
 }
 
 func megabytes(n int64) float64 { return float64(n) / 1e6 }
-
-// sidecarSets is the page of all SidecarSets.
-func (s *server) sidecarSets() page {
-	return page{name: "sidecarsets", kinds: []kind{sidecarSetKind()}, view: func(_ context.Context, c []*collection) (*View, error) {
-		view := &View{Head: Head{Title: "SidecarSets"}}
-		sets, err := objects[*v1beta1.SidecarSet](c[0])
-		if err != nil {
-			view.Head.Notes = append(view.Head.Notes, "SidecarSets cannot be read: "+err.Error())
-		}
-		slices.SortFunc(sets, func(a, b *v1beta1.SidecarSet) int { return strings.Compare(a.Name, b.Name) })
-		view.Head.Summary = "There are " + wording.Count(len(sets), "SidecarSet", "SidecarSets") + "."
-		if len(sets) == 1 {
-			view.Head.Summary = "There is 1 SidecarSet."
-		} else if len(sets) == 0 && err != nil {
-			view.Head.Summary = "It is not known which SidecarSets there are."
-		}
-		table := Section{ID: "sidecarsets", Title: "Rollouts of SidecarSets", Empty: orUnread("There are no SidecarSets.", c[0]), Columns: []string{"Name", "Pods", "Updated", "Ready", "Updating", "Failed", "State", "Detail"}}
-		for _, set := range sets {
-			state, detail := sidecarsetcli.State(set)
-			of := &set.Status
-			table.Rows = append(table.Rows, Row{Key: set.Name, Cells: []Cell{
-				{Text: set.Name, Href: link(kindSidecarSet+"/"+set.Name, "")}, number(of.MatchedPods), number(of.UpdatedPods), number(of.ReadyPods), number(of.UpdatingPods),
-				number(of.FailedPods), {Text: state, Mark: setMark(state)}, text(detail),
-			}})
-		}
-		view.Sections = []Section{table}
-		return view, nil
-	}}
-}
-
-func setMark(state string) Mark {
-	switch {
-	case state == sidecarSetDone:
-		return MarkGood
-	case strings.Contains(state, "Degraded"):
-		return MarkBad
-	}
-	return MarkBusy
-}
-
-// sidecarSet is the page of one SidecarSet, with its revisions.
-func (s *server) sidecarSet(of reference) page {
-	of.kind, of.namespace = kindSidecarSet, ""
-	return page{name: "sidecarset", kinds: []kind{named(of, &v1beta1.SidecarSet{}, func() client.ObjectList { return &v1beta1.SidecarSetList{} })}, view: func(ctx context.Context, c []*collection) (*View, error) {
-		set, err := one[*v1beta1.SidecarSet](c[0], of)
-		if err != nil {
-			return nil, err
-		}
-		state, detail := sidecarsetcli.State(set)
-		now := &set.Status
-		view := &View{Head: Head{Title: of.String(), Actions: s.actions(of, pauseOr(set.Spec.UpdateStrategy.Paused), "undo")}}
-		view.Head.Summary = strings.TrimSuffix(fmt.Sprintf("%d of %s updated. %s: %s", now.UpdatedPods, wording.Count(int(now.MatchedPods), "pod is", "pods are"), state, detail), ": ")
-		view.Head.Facts = []Fact{{"State", state}, {"Pods", number(now.MatchedPods).Text}, {"Updated", number(now.UpdatedPods).Text}, {"Ready", number(now.ReadyPods).Text}, {"Failed", number(now.FailedPods).Text}}
-		table := Section{ID: "revisions", Title: "Revisions", Empty: "There are no revisions in namespace " + s.System + ".", Columns: []string{"Revision", "Name", "Present", "Images", "Custom version", "Created"}}
-		revisions, err := sidecarsetcli.Config{API: s.API, System: s.System, Now: s.Now}.Revisions(ctx, set)
-		if err != nil {
-			view.Head.Notes, table.Empty = append(view.Head.Notes, "Revisions cannot be read: "+err.Error()), unread
-		}
-		for _, r := range slices.Backward(revisions) {
-			present := ""
-			if r.Present {
-				present = "yes"
-			}
-			table.Rows = append(table.Rows, Row{Key: r.Name, Cells: []Cell{text(fmt.Sprint(r.Number)), text(r.Name), text(present), text(r.Images), text(r.CustomVersion), text(clock(r.Created))}})
-		}
-		view.Sections = []Section{table}
-		return view, nil
-	}}
-}

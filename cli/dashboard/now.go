@@ -63,12 +63,44 @@ func (s *server) nowView(_ context.Context, of []*collection) (*View, error) {
 	view.Sections = []Section{
 		s.section(&view.Head, "rollouts", "Rollouts", rollouts, of[:3]...), s.section(&view.Head, "requests", "Requests for one pod", single, of[3]), s.section(&view.Head, "pulls", "Image pulls", pulls, of[4]),
 	}
-	view.Head.Summary = fmt.Sprintf("In progress: %s, %s, %s.", wording.Count(underWay(rollouts), "rollout", "rollouts"),
-		wording.Count(underWay(single), "request", "requests"), wording.Count(underWay(pulls), "image pull", "image pulls"))
-	if orUnread("", of...) != "" {
-		view.Head.Summary += " There may be more, because not everything can be read."
-	}
+	view.Head.Summary = inProgress(
+		counted{underWay(rollouts), "rollout", "rollouts", of[:3]}, counted{underWay(single), "request", "requests", of[3:4]}, counted{underWay(pulls), "image pull", "image pulls", of[4:]})
 	return view, nil
+}
+
+// counted is how many objects are in progress, and where they were read.
+type counted struct {
+	n         int
+	one, more string
+	of        []*collection
+}
+
+// inProgress says how much is in progress. None is not known to be in progress of what cannot be read.
+func inProgress(all ...counted) string {
+	var known, unknown []string
+	partly := false
+	for _, c := range all {
+		missing := 0
+		for _, kind := range c.of {
+			missing += btoi(kind.problem() != nil)
+		}
+		if missing == len(c.of) && c.n == 0 {
+			unknown = append(unknown, c.more)
+			continue
+		}
+		known, partly = append(known, wording.Count(c.n, c.one, c.more)), partly || missing > 0
+	}
+	if len(known) == 0 {
+		return "It is not known what is in progress."
+	}
+	text := "In progress: " + strings.Join(known, ", ") + "."
+	if partly {
+		text += " There may be more, because not everything can be read."
+	}
+	if len(unknown) > 0 {
+		text += " Not known: " + strings.Join(unknown, ", ") + "."
+	}
+	return text
 }
 
 func underWay(lines []status.Line) (n int) {

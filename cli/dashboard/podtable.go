@@ -34,7 +34,7 @@ func podMark(state string) Mark {
 		return MarkGood
 	case strings.HasPrefix(lower, "failed"), strings.HasPrefix(lower, "blocked"), lower == "not in place":
 		return MarkBad
-	case lower == "waiting" || lower == "next" || lower == "left as it is" || lower == "not restarted" || lower == "not known":
+	case lower == "waiting" || lower == "outdated" || lower == "next" || lower == "left as it is" || lower == "not restarted" || lower == "not known":
 		return ""
 	}
 	return MarkBusy

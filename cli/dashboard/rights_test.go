@@ -39,16 +39,39 @@ func TestNothingIsSaidAboutWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := open(t, refusing(forbidden))
 	for path, want := range map[string]string{
-		"/":            "There may be more, because not everything can be read.",
+		"/":            "It is not known what is in progress.",
 		"/nodes":       "It is not known on which nodes refit-daemon is ready.",
 		"/sidecarsets": "It is not known which SidecarSets there are.",
 	} {
 		got := s.get(t, path)
 		contains(t, got, want, unread, "forbidden")
-		for _, no := range []string{"There is no refit-daemon", "There are no SidecarSets", "There are 0", "Nothing in progress", "0 of 0 nodes"} {
+		for _, no := range []string{"There is no refit-daemon", "There are no SidecarSets", "There are 0", "Nothing in progress", "0 of 0 nodes", "0 rollouts"} {
 			if strings.Contains(got.body, no) {
 				t.Errorf("%s: %q\n%s", path, no, got.body)
 			}
+		}
+	}
+}
+
+// During an outage, and without the right to read, nothing is counted as if it was known.
+func TestOnlyWhatIsKnownIsCounted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		refused func(client.ObjectList) bool
+		want    string
+	}{
+		"a part of the rollouts": {func(l client.ObjectList) bool { _, is := l.(*v1beta1.SidecarSetList); return is },
+			"In progress: 1 rollout, 0 requests, 0 image pulls. There may be more, because not everything can be read."},
+		"requests": {func(l client.ObjectList) bool { _, is := l.(*v1beta1.ContainerRecreateRequestList); return is }, "In progress: 1 rollout, 0 image pulls. Not known: requests."},
+	} {
+		s := open(t, refusing(func(list client.ObjectList) error {
+			if tc.refused(list) {
+				return forbidden(list)
+			}
+			return nil
+		}), shop(1)...)
+		if got := s.get(t, "/"); !strings.Contains(got.body, tc.want) {
+			t.Errorf("%s: no %q in\n%s", name, tc.want, got.body)
 		}
 	}
 }

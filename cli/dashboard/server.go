@@ -122,7 +122,7 @@ func (s *server) page(r *http.Request) (page, error) {
 	case "sidecarsets":
 		return s.sidecarSets(), nil
 	case "sidecarset":
-		return s.sidecarSet(of), nil
+		return s.sidecarSet(r.Context(), of)
 	}
 	return page{}, errNoPage
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/cli/status"
+	"github.com/refit-project/refit/internal/table"
 )
 
 func schedule(name string, change func(*v1alpha1.RestartSchedule)) *v1alpha1.RestartSchedule {
@@ -73,7 +74,7 @@ restarttrigger/deployment-web   deployment/web   Watching    <none>     <none>  
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			config := status.Config{API: cluster(t, objects...), Namespace: tc.namespace, Format: tc.format, Since: time.Hour, Now: func() time.Time { return noon }}
+			config := status.Config{API: cluster(t, objects...), Namespace: tc.namespace, Options: table.Options{Format: tc.format}, Since: time.Hour, Now: func() time.Time { return noon }}
 			if err := status.Run(t.Context(), config, &out); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +86,7 @@ restarttrigger/deployment-web   deployment/web   Watching    <none>     <none>  
 	var out bytes.Buffer
 	wrong := trigger()
 	wrong.Name, wrong.Status.Objects, wrong.Status.Conditions[0].Reason, wrong.Status.Conditions[0].Message = "deployment-wrong", nil, v1alpha1.ReasonInvalidAnnotation, "no container nope"
-	config := status.Config{API: cluster(t, append(objects, request("shop", "now", -1), wrong)...), Format: "wide", Now: func() time.Time { return noon }}
+	config := status.Config{API: cluster(t, append(objects, request("shop", "now", -1), wrong)...), Options: table.Options{Format: "wide"}, Now: func() time.Time { return noon }}
 	if err := status.Run(t.Context(), config, &out); err != nil {
 		t.Fatal(err)
 	}

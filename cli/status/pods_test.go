@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/cli/status"
+	"github.com/refit-project/refit/internal/table"
 )
 
 // kubectl get pods shows it as Running.
@@ -22,7 +23,7 @@ func TestPodThatAnUpdateHasLeftOutOfItsServicesIsShown(t *testing.T) {
 		return of
 	}
 	var out bytes.Buffer
-	config := status.Config{API: cluster(t, pod("left", corev1.ConditionFalse), pod("served", corev1.ConditionTrue)), Namespace: "shop", Since: time.Hour, Format: "wide", Now: func() time.Time { return noon }}
+	config := status.Config{API: cluster(t, pod("left", corev1.ConditionFalse), pod("served", corev1.ConditionTrue)), Namespace: "shop", Since: time.Hour, Options: table.Options{Format: "wide"}, Now: func() time.Time { return noon }}
 	if err := status.Run(t.Context(), config, &out); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,7 @@ type Config struct {
 	API client.WithWatch
 	// Namespace; empty for all.
 	Namespace string
-	// Format is a value of --output, see table.CheckFormat.
-	Format string
+	table.Options
 	// Since leaves out what ended earlier; zero shows everything.
 	Since time.Duration
 	Now   func() time.Time
@@ -72,7 +71,7 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return table.Print(out, config.Format, config.API.Scheme(), shown, causes)
+	return table.Print(out, config.Options, config.API.Scheme(), shown, causes)
 }
 
 // later reports whether a line has a newer object than another one, if there is another one.

@@ -23,6 +23,7 @@ import (
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/image/jobplan"
+	"github.com/refit-project/refit/internal/table"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -164,7 +165,7 @@ shop        crr/now                pod/web-0        Waiting          0/1    alic
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			config := status.Config{API: cluster(t, objects...), Namespace: tc.namespace, Format: tc.format, Since: tc.since, Now: func() time.Time { return noon }}
+			config := status.Config{API: cluster(t, objects...), Namespace: tc.namespace, Options: table.Options{Format: tc.format}, Since: tc.since, Now: func() time.Time { return noon }}
 			if err := status.Run(t.Context(), config, &out); err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +175,7 @@ shop        crr/now                pod/web-0        Waiting          0/1    alic
 		})
 	}
 	var out bytes.Buffer
-	config := status.Config{API: cluster(t, objects...), Namespace: "shop", Format: "wide", Now: func() time.Time { return noon }}
+	config := status.Config{API: cluster(t, objects...), Namespace: "shop", Options: table.Options{Format: "wide"}, Now: func() time.Time { return noon }}
 	if err := status.Run(t.Context(), config, &out); err != nil || !strings.Contains(out.String(), "1 of 5 pods is unavailable") {
 		t.Errorf("%v\n%s", err, out.String())
 	}

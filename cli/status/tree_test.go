@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/table"
 )
 
 func rolloutNamed(namespace, name string, created int) *v1alpha1.RestartRollout {
@@ -76,7 +77,7 @@ containerrecreaterequest.apps.kruise.io/orphan
 			for i, object := range objects {
 				stored[i] = object.DeepCopyObject().(client.Object)
 			}
-			config := status.Config{API: cluster(t, stored...), Namespace: tc.namespace, Format: tc.format, Since: time.Hour, Now: func() time.Time { return noon }}
+			config := status.Config{API: cluster(t, stored...), Namespace: tc.namespace, Options: table.Options{Format: tc.format}, Since: time.Hour, Now: func() time.Time { return noon }}
 			if err := status.Run(t.Context(), config, &out); err != nil {
 				t.Fatal(err)
 			}

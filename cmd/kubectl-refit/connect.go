@@ -21,7 +21,7 @@ func connect(connection *genericclioptions.ConfigFlags) (*rest.Config, string, e
 	if err != nil {
 		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.UserAgent, config.QPS = "kubectl-refit/"+version, -1
+	config.UserAgent, config.QPS, config.WarningHandler = "kubectl-refit/"+version, -1, warnings
 	namespace, _, err := connection.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("read kubeconfig: %w", err)

@@ -60,7 +60,7 @@ func dashboardCommand(connection *genericclioptions.ConfigFlags) *cobra.Command 
 	flags.BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.BoolVar(&config.ReadOnly, "read-only", false, "refuse actions")
 	flags.IntVar(&config.Port, "port", 0, "`port` of 127.0.0.1; 0 is any that is free")
-	flags.StringVar(&record, "record", "", "write a rollout into this `file`, which must not exist, instead of serving pages")
+	flags.StringVar(&record, "record", "", "write a rollout into this `file`, which must not exist, instead of serving pages; - is standard output")
 	flags.StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager and refit-daemon")
 	for _, served := range []string{"all-namespaces", "port", "read-only"} {
 		cmd.MarkFlagsMutuallyExclusive("record", served)
@@ -70,11 +70,20 @@ func dashboardCommand(connection *genericclioptions.ConfigFlags) *cobra.Command 
 	return cmd
 }
 
-// recordRollout writes a rollout into a new file.
+// stdout is the name of a file that stands for standard output.
+const stdout = "-"
+
+// recordRollout writes a rollout into a new file, or to standard output.
 func recordRollout(ctx context.Context, config dashboard.Config, out io.Writer, name, rollout string) error {
 	var page bytes.Buffer
 	if err := dashboard.Record(ctx, config, &page, rollout); err != nil {
 		return err
+	}
+	if name == stdout {
+		if _, err := page.WriteTo(out); err != nil {
+			return fmt.Errorf("write the page: %w", err)
+		}
+		return nil
 	}
 	const mode = 0o600 // it may have more than its owner may show to others
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)

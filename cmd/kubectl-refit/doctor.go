@@ -23,8 +23,8 @@ import (
 )
 
 const doctorLong = `Check the installation of Refit: CRDs, refit-manager, a refit-daemon on every node, versions, whether the webhook answers,
-certificates, admission policies, what holds the workloads of InPlaceUpdatePolicies, and OpenKruise beside it. Nothing is
-changed: a request is created with dryRun.
+objects of features that are turned off, certificates, admission policies, what holds the workloads of InPlaceUpdatePolicies, and
+OpenKruise beside it. Nothing is changed: a request is created with dryRun.
 
 Each check is ok, a warning, failed, or skipped, for example if you lack a permission that it needs.
 
@@ -79,7 +79,7 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
 	flags.StringVar(&direction, "openkruise", "", "report what differs after a change from or to OpenKruise: `direction` is to-refit, from-refit or both")
 	flags.Lookup("openkruise").NoOptDefVal = openkruise.Both
-	flags.StringVar(&archive, "bundle", "", "write an archive (tar, gzip) for a report of a problem to this `file`, which must not exist")
+	flags.StringVar(&archive, "bundle", "", "write an archive (tar, gzip) for a report of a problem to this `file`, which must not exist; - is standard output")
 	cmd.MarkFlagsMutuallyExclusive("bundle", "openkruise")
 	completeNamespaces(cmd, connection, "system-namespace")
 	completeFormats(cmd, []string{"json", "yaml"})
@@ -89,16 +89,15 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 // writeBundle writes an archive for a report of a problem.
 func writeBundle(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, config doctor.Config, name string) error {
+	out := cmd.OutOrStdout()
+	if name == stdout && terminal(out) {
+		return fmt.Errorf("%w: --bundle=-: standard output is a terminal, and the archive is no text", console.ErrUsage)
+	}
 	pods, err := logReader(connection)
 	if err != nil {
 		return err
 	}
-	const mode = 0o600 // it may have more than its owner may show to others
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return fmt.Errorf("%w: --bundle: %w", console.ErrUsage, err)
-	}
-	err = bundle.Write(cmd.Context(), bundle.Config{
+	from := bundle.Config{
 		API: config.API, System: config.System, Now: config.Now,
 		Doctor: func(out io.Writer) {
 			if err := doctor.Run(cmd.Context(), config, out); err != nil {
@@ -106,11 +105,20 @@ func writeBundle(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, 
 			}
 		},
 		Logs: openLog(pods),
-	}, file)
+	}
+	if name == stdout {
+		return bundle.Write(cmd.Context(), from, out)
+	}
+	const mode = 0o600 // it may have more than its owner may show to others
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return fmt.Errorf("%w: --bundle: %w", console.ErrUsage, err)
+	}
+	err = bundle.Write(cmd.Context(), from, file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is written; look through it before you pass it on\n", name)
+	_, err = fmt.Fprintf(out, "%s is written; look through it before you pass it on\n", name)
 	return err
 }
 

@@ -26,11 +26,6 @@ right to create pods/portforward; its token is read from a Secret.
 
 Exit codes: 0 done, 1 failed, 2 refused or wrong usage, 124 not done within --timeout, 130 interrupted.`
 
-const filesUpdateLong = `Put files into place, from this machine or from a URL that the sidecar can read, and wait until the application has them and all
-checks have passed. If one fails, the former files are in use again, and the command says why. FILE keeps its own name, NAME=FILE gets another one.
-
-Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
-
 const filesRollbackLong = `Return to files that were accepted before: --to is a version or the ID of a revision; without it, to the ones before the present ones.
 
 Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
@@ -55,38 +50,62 @@ func (f *sidecarFlags) add(cmd *cobra.Command, connection *genericclioptions.Con
 
 // open connects to the sidecar of a pod.
 func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, of string) (filescli.Config, error) {
-	config := f.config
-	var err error
-	if config.Pod, err = podName(of); err != nil {
-		return config, err
+	name, err := podName(of)
+	if err != nil {
+		return filescli.Config{}, err
 	}
+	all, err := f.openAll(cmd, connection, func(ctx context.Context, pods corev1client.PodInterface) ([]corev1.Pod, error) {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return []corev1.Pod{*pod}, nil
+	})
+	if err != nil {
+		return filescli.Config{}, err
+	}
+	return all[0], nil
+}
+
+// openAll connects to the sidecars of pods.
+func (f *sidecarFlags) openAll(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, of func(context.Context, corev1client.PodInterface) ([]corev1.Pod, error)) ([]filescli.Config, error) {
 	if f.port < 1 || f.port > 65535 {
-		return config, fmt.Errorf("%w: --port=%d: want 1 to 65535", console.ErrUsage, f.port)
+		return nil, fmt.Errorf("%w: --port=%d: want 1 to 65535", console.ErrUsage, f.port)
 	}
 	rest, namespace, err := connect(connection)
 	if err != nil {
-		return config, err
+		return nil, err
 	}
 	api, err := corev1client.NewForConfig(rest)
 	if err != nil {
-		return config, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("make client: %w", err)
 	}
-	pod, err := api.Pods(namespace).Get(cmd.Context(), config.Pod, metav1.GetOptions{})
+	pods, err := of(cmd.Context(), api.Pods(namespace))
 	if err != nil {
-		return config, err
+		return nil, err
 	}
-	// Another program must not get the token. Who names the port knows what listens there.
-	if !cmd.Flags().Changed("port") && !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), isSidecar) {
-		return config, fmt.Errorf("%w: pod %s has no refit-sidecar, by the names and images of its containers; if it has, name its --port", console.ErrRefused, config.Pod)
+	for i := range pods {
+		// Another program must not get the token. Who names the port knows what listens there.
+		if !cmd.Flags().Changed("port") && !slices.ContainsFunc(slices.Concat(pods[i].Spec.InitContainers, pods[i].Spec.Containers), isSidecar) {
+			return nil, fmt.Errorf("%w: pod %s has no refit-sidecar, by the names and images of its containers; if it has, name its --port", console.ErrRefused, pods[i].Name)
+		}
 	}
+	config := f.config
 	if config.Token, err = f.token(cmd.Context(), api.Secrets(namespace), cmd.Flags().Changed("token-secret")); err != nil {
-		return config, err
+		return nil, err
 	}
-	if config.Client, err = podport.Client(rest, namespace, config.Pod, f.port); err != nil {
-		return config, err
+	if _, config.Output, err = output(cmd, ""); err != nil {
+		return nil, err
 	}
-	_, config.Output, err = output(cmd, "")
-	return config, err
+	all := make([]filescli.Config, 0, len(pods))
+	for i := range pods {
+		config.Pod = pods[i].Name
+		if config.Client, err = podport.Client(rest, namespace, config.Pod, f.port); err != nil {
+			return nil, err
+		}
+		all = append(all, config)
+	}
+	return all, nil
 }
 
 func isSidecar(c corev1.Container) bool {
@@ -123,61 +142,6 @@ func filesCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	}
 	cmd.AddCommand(filesUpdateCommand(connection), filesRollbackCommand(connection), filesHistoryCommand(connection))
 	return cmd
-}
-
-func filesUpdateCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
-	var sidecar sidecarFlags
-	var change filescli.Change
-	var from filescli.File
-	cmd := &cobra.Command{
-		ValidArgsFunction: podThenFiles(connection),
-		Use:               "update (POD | pod/POD) --version=VERSION [[NAME=]FILE ...]", Short: "Put files into place, with the checks of the sidecar", Long: filesUpdateLong,
-		Args: usage.Arguments(cobra.MinimumNArgs(1)),
-		Example: "  kubectl refit files update web-0 --version=v2 default.conf\n  kubectl refit files update web-0 --version=v2 conf/site.conf=./site.conf --dry-run\n" +
-			"  kubectl refit files update web-0 --version=v2 --url=https://files.example.com/v2/site.tar.gz --sha256=DIGEST",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if change.Files, err = filescli.ReadFiles(args[1:]); err != nil {
-				return err
-			}
-			if from.URL != "" {
-				change.Files = append(change.Files, from)
-			}
-			switch {
-			case change.Version == "":
-				return fmt.Errorf("%w: --version is required: another content needs another version", console.ErrUsage)
-			case len(change.Files) == 0:
-				return fmt.Errorf("%w: want files, or --url", console.ErrUsage)
-			case from.URL == "" && (from.Name != "" || from.SHA256 != ""):
-				return fmt.Errorf("%w: --name and --sha256 are about --url", console.ErrUsage)
-			}
-			config, err := sidecar.open(cmd, connection, args[0])
-			if err != nil {
-				return err
-			}
-			return filescli.Update(cmd.Context(), config, change)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&change.Version, "version", "", "`version` of the files, as v2")
-	flags.StringVar(&from.URL, "url", "", "`URL` of a file or archive that the sidecar reads")
-	flags.StringVar(&from.Name, "name", "", "`name` of the file of --url (default: the end of the URL)")
-	flags.StringVar(&from.SHA256, "sha256", "", "`digest` in hex that the content of --url must have")
-	flags.BoolVar(&change.Keep, "keep", true, "keep other files; false removes them")
-	flags.BoolVar(&change.DryRun, "dry-run", false, "check the files, and change nothing")
-	sidecar.add(cmd, connection, "the update continues")
-	return cmd
-}
-
-// podThenFiles completes the name of a pod, and then files of this machine.
-func podThenFiles(connection *genericclioptions.ConfigFlags) cobra.CompletionFunc {
-	complete := completing(connection, pods)
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return complete(cmd, args, typed)
-	}
 }
 
 func filesRollbackCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {

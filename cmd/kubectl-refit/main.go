@@ -15,11 +15,12 @@ import (
 var version = "dev"
 
 func main() {
+	quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(version).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", console.Message(err))
+		fmt.Fprintln(os.Stderr, console.Line(err))
 		os.Exit(console.ExitCode(err))
 	}
 }

@@ -39,7 +39,7 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			return probecli.List(cmd.Context(), config, cmd.OutOrStdout())
 		},
 	}
-	formatFlag(list, &config.Format)
+	formatFlag(list, &config.Options)
 	list.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd := &cobra.Command{
 		Use: "probe", Aliases: []string{"probes"}, Short: "Look at the probes of PodProbeMarkers", Long: probeLong,

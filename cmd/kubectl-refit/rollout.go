@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	rolloutcli "github.com/refit-project/refit/rollout/cli"
 	"github.com/refit-project/refit/rollout/cli/policy"
 	sidecarsetcli "github.com/refit-project/refit/sidecarset/cli"
@@ -81,7 +82,7 @@ func (r rollouts) status() *cobra.Command {
 		},
 		sidecarSet: func(ctx context.Context, config sidecarsetcli.Config, output *console.Output, out io.Writer, name string) error {
 			if !watch {
-				return config.Status(ctx, "", out, name)
+				return config.Status(ctx, table.Options{}, out, name)
 			}
 			return config.Follow(ctx, output, name)
 		},
@@ -155,18 +156,20 @@ func (r rollouts) undo() *cobra.Command {
 
 func (r rollouts) history() *cobra.Command {
 	var revision int64
+	var options table.Options
 	var cmd *cobra.Command
 	cmd = r.subcommand(&cobra.Command{
 		Use: "history", Short: "List the revisions",
 		Example: "  kubectl refit rollout history deployment/web\n  kubectl refit rollout history deployment/web --revision=2",
 	}, nil, kinds{
 		workload: func(ctx context.Context, config policy.Config, target policy.Target) error {
-			return policy.History(ctx, config, cmd.OutOrStdout(), target, revision)
+			return policy.History(ctx, policy.HistoryConfig{Config: config, Revision: revision, Table: options}, cmd.OutOrStdout(), target)
 		},
 		sidecarSet: func(ctx context.Context, config sidecarsetcli.Config, _ *console.Output, out io.Writer, name string) error {
-			return config.History(ctx, out, name, revision)
+			return config.History(ctx, options, out, name, revision)
 		},
 	})
 	cmd.Flags().Int64Var(&revision, "revision", 0, "print the template of the revision with this `number`")
+	noHeadersFlag(cmd, &options)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	rolloutcli "github.com/refit-project/refit/rollout/cli"
 )
 
@@ -30,14 +31,14 @@ func scheduleCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 }
 
 func scheduleList(connection *genericclioptions.ConfigFlags) *cobra.Command {
-	var format string
+	var options table.Options
 	var everywhere bool
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Use:               "ls", Aliases: []string{"list"}, Short: "List RestartSchedules with their last and next run", Long: scheduleLong, Args: usage.Arguments(cobra.NoArgs),
 		Example: "  kubectl refit schedule ls\n  kubectl refit schedule ls -A -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := checkFormat(options.Format); err != nil {
 				return err
 			}
 			var config rolloutcli.Config
@@ -48,10 +49,10 @@ func scheduleList(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if everywhere {
 				config.Namespace = ""
 			}
-			return rolloutcli.Schedules(cmd.Context(), config, format, time.Now(), cmd.OutOrStdout())
+			return rolloutcli.Schedules(cmd.Context(), config, options, time.Now(), cmd.OutOrStdout())
 		},
 	}
-	formatFlag(cmd, &format)
+	formatFlag(cmd, &options)
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	rolloutcli "github.com/refit-project/refit/rollout/cli"
 	sidecarsetcli "github.com/refit-project/refit/sidecarset/cli"
 )
@@ -73,21 +74,21 @@ func (s sidecarSets) open() (string, error) {
 }
 
 func (s sidecarSets) status() *cobra.Command {
-	var format string
+	var options table.Options
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(s.connection, sidecarSetNames(true)),
 		Use:               "status [NAME]...", Short: "Show how far the rollouts of SidecarSets are", Long: sidecarSetLong,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := checkFormat(options.Format); err != nil {
 				return err
 			}
 			if _, err := s.open(); err != nil {
 				return err
 			}
-			return s.config.Status(cmd.Context(), format, cmd.OutOrStdout(), args...)
+			return s.config.Status(cmd.Context(), options, cmd.OutOrStdout(), args...)
 		},
 	}
-	formatFlag(cmd, &format)
+	formatFlag(cmd, &options)
 	return cmd
 }
 
@@ -125,6 +126,7 @@ func (s sidecarSets) undo() *cobra.Command {
 
 func (s sidecarSets) history() *cobra.Command {
 	var number int64
+	var options table.Options
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
 		Use:               "history NAME", Short: "List the revisions of a SidecarSet", Long: sidecarSetLong, Args: usage.OneArgument(),
@@ -133,10 +135,11 @@ func (s sidecarSets) history() *cobra.Command {
 			if _, err := s.open(); err != nil {
 				return err
 			}
-			return s.config.History(cmd.Context(), cmd.OutOrStdout(), args[0], number)
+			return s.config.History(cmd.Context(), options, cmd.OutOrStdout(), args[0], number)
 		},
 	}
 	cmd.Flags().Int64Var(&number, "revision", 0, "print what the revision with this `number` has")
+	noHeadersFlag(cmd, &options)
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			return statusOf(connection, &config, everywhere, func() error { return status.Run(cmd.Context(), config, cmd.OutOrStdout()) })
 		},
 	}
-	formatFlag(cmd, &config.Format)
+	formatFlag(cmd, &config.Options)
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().BoolVar(&all, "all", false, "also what ended more than an hour ago")
 	return cmd
@@ -72,9 +72,16 @@ func statusOf(connection *genericclioptions.ConfigFlags, config *status.Config, 
 	return run()
 }
 
-func formatFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "wide, "+formatsOfObjects)
+// formatFlag adds the flags of a command that prints a table of objects.
+func formatFlag(cmd *cobra.Command, options *table.Options) {
+	cmd.Flags().StringVarP(&options.Format, "output", "o", "", "wide, "+formatsOfObjects)
+	noHeadersFlag(cmd, options)
 	completeFormats(cmd, append([]string{"wide"}, table.Formats...))
+}
+
+// noHeadersFlag adds the flag of kubectl get for scripts.
+func noHeadersFlag(cmd *cobra.Command, options *table.Options) {
+	cmd.Flags().BoolVar(&options.NoHeaders, "no-headers", false, "print only the rows of a table, without the names of its columns")
 }
 
 // formatsOfObjects are the formats of kubectl get, without those that have two names.

@@ -89,7 +89,11 @@ type updater struct {
 
 func (u *updater) update(ctx context.Context, namespace, name string) error {
 	pod, err := u.API.Pod(ctx, namespace, name)
-	if err != nil {
+	var answered *apierrors.StatusError
+	switch {
+	case apierrors.IsNotFound(err) && errors.As(err, &answered):
+		return answered // in the words of kubectl, as other commands
+	case err != nil:
 		return err
 	}
 	u.before = pod

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Exit codes.
@@ -42,6 +44,14 @@ func ExitCode(err error) int {
 
 // Message returns the text of an error for the user. In wrong usage it says what is wrong, without the word for all of these errors.
 func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ") }
+
+// Line returns the line with which a command ends that has failed. It begins as kubectl's.
+func Line(err error) string {
+	if ExitCode(err) == ExitFailed && apierrors.IsNotFound(err) {
+		return "Error from server (NotFound): " + err.Error()
+	}
+	return "error: " + Message(err)
+}
 
 // Cause returns why a command's context has ended: its own timeout with the error given as the cause, or else the user.
 func Cause(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -86,13 +87,15 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 // Examine makes all checks in sequence.
 func Examine(ctx context.Context, config Config) []Finding {
 	e := examiner{Config: config}
-	e.look(ctx)
+	if err := e.look(ctx); err != nil {
+		return []Finding{{Check: "API server", Result: Failed, Message: fmt.Sprintf("it does not answer, so that nothing else was checked: %v", err)}}
+	}
 	var findings []Finding
 	for _, check := range []struct {
 		name string
 		make func(context.Context) []Finding
 	}{
-		{"CRDs", e.crds}, {"manager", e.manager}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook},
+		{"CRDs", e.crds}, {"manager", e.manager}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook}, {"features", e.features},
 		{"certificates", e.certificates}, {"policies", e.policies}, {"hold", e.holds}, {"held", e.held}, {"OpenKruise", e.openKruise},
 	} {
 		for _, finding := range check.make(ctx) {
@@ -146,10 +149,13 @@ type examiner struct {
 	lookErr    error
 }
 
-// look reads the objects that several checks need.
-func (e *examiner) look(ctx context.Context) {
+// look reads the objects that several checks need. It returns an error if every check would return the same one.
+func (e *examiner) look(ctx context.Context) error {
 	deployment, daemonSet := &appsv1.Deployment{}, &appsv1.DaemonSet{}
 	managerErr := e.API.Get(ctx, client.ObjectKey{Namespace: e.System, Name: "refit-manager"}, deployment)
+	if noAnswer(managerErr) {
+		return managerErr
+	}
 	if managerErr == nil {
 		e.deployment = deployment
 	}
@@ -158,4 +164,11 @@ func (e *examiner) look(ctx context.Context) {
 		e.daemonSet = daemonSet
 	}
 	e.lookErr = errors.Join(client.IgnoreNotFound(managerErr), client.IgnoreNotFound(daemonErr))
+	return nil
+}
+
+// noAnswer reports whether the API server cannot be reached, or does not know the user.
+func noAnswer(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err)
 }

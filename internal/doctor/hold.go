@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/internal/wording"
 )
 
 // What holds the workloads of InPlaceUpdatePolicies: a MutatingAdmissionPolicy with its binding, or a webhook configuration.
@@ -31,8 +30,8 @@ func (e *examiner) holds(ctx context.Context) []Finding {
 	switch {
 	case len(list.Items) == 0:
 		return one(Skipped, "there are no InPlaceUpdatePolicies")
-	case e.deployment != nil && slices.Contains(e.deployment.Spec.Template.Spec.Containers[0].Args, "--in-place-updates=false"):
-		return one(Failed, "%s, and refit-manager has --in-place-updates=false", wording.Count(len(list.Items), "InPlaceUpdatePolicy has no effect", "InPlaceUpdatePolicies have no effect"))
+	case e.deployment != nil && e.off("in-place-updates"):
+		return one(Skipped, "refit-manager has --in-place-updates=false")
 	}
 	held := slices.DeleteFunc(list.Items, func(p v1alpha1.InPlaceUpdatePolicy) bool { return p.Spec.HoldPolicy == v1alpha1.HoldByOwner })
 	if len(held) == 0 {

@@ -67,7 +67,7 @@ func TestWorkloadsThatNothingHoldsAreFound(t *testing.T) {
 		"in-place updates that are turned off": {func(_ *testing.T, w *world) {
 			w.add("p", updatePolicy(""))
 			w.objects["manager"].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args = []string{"--in-place-updates=false"}
-		}, "hold", doctor.Failed, "--in-place-updates=false"},
+		}, "features", doctor.Failed, "nothing processes 1 InPlaceUpdatePolicy, as shop/web: refit-manager has --in-place-updates=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -143,18 +143,25 @@ func (e *examiner) openKruise(ctx context.Context) []Finding {
 			return one(Failed, "kruise-daemon runs on %d nodes: it and refit-daemon would stop the same containers; see docs/migrate-from-openkruise.md", set.Status.CurrentNumberScheduled)
 		}
 	}
+	runs, err := e.kruiseManager(ctx)
+	switch {
+	case err != nil:
+		return unread("Deployments of all namespaces", err)
+	case !runs:
+		return one(OK, "not running")
+	case e.deployment == nil || e.off("container-recreate-requests"):
+		return one(OK, "kruise-manager is there, and ContainerRecreateRequests are its own")
+	}
+	return one(Warning, "kruise-manager and refit-manager are both there, and both may change ContainerRecreateRequests; see docs/install.md")
+}
+
+// kruiseManager reports whether kruise-manager runs. If it is scaled down it can be started again.
+func (e *examiner) kruiseManager(ctx context.Context) (bool, error) {
 	var managers appsv1.DeploymentList
 	if err := e.API.List(ctx, &managers, client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
-		return unread("Deployments of all namespaces", err)
+		return false, fmt.Errorf("list Deployments: %w", err)
 	}
-	for _, manager := range managers.Items {
-		if manager.Name != "kruise-controller-manager" || manager.Spec.Replicas != nil && *manager.Spec.Replicas == 0 {
-			continue // scaled down, but it can be started again
-		}
-		if e.deployment == nil || slices.Contains(e.deployment.Spec.Template.Spec.Containers[0].Args, "--container-recreate-requests=false") {
-			return one(OK, "kruise-manager is there, and ContainerRecreateRequests are its own")
-		}
-		return one(Warning, "kruise-manager and refit-manager are both there, and both may change ContainerRecreateRequests; see docs/install.md")
-	}
-	return one(OK, "not running")
+	return slices.ContainsFunc(managers.Items, func(d appsv1.Deployment) bool {
+		return d.Name == "kruise-controller-manager" && (d.Spec.Replicas == nil || *d.Spec.Replicas > 0)
+	}), nil
 }

@@ -17,6 +17,8 @@ import (
 type columnsPrinter struct {
 	names []string
 	paths []*jsonpath.JSONPath
+	// noHeaders leaves out the names.
+	noHeaders bool
 }
 
 var errColumn = errors.New("want NAME:JSONPATH,..., for example NAME:.metadata.name,NODE:.spec.nodeName")
@@ -64,7 +66,7 @@ func (p *columnsPrinter) PrintObj(object runtime.Object, out io.Writer) error {
 		}
 		shown.Rows = append(shown.Rows, metav1.TableRow{Cells: cells})
 	}
-	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(shown, out)
+	return printers.NewTablePrinter(printers.PrintOptions{NoHeaders: p.noHeaders}).PrintObj(shown, out)
 }
 
 func (p *columnsPrinter) cells(object runtime.Object) ([]any, error) {

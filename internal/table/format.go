@@ -22,7 +22,7 @@ func CheckFormat(format string, tables bool) error {
 	if format == "" || format == "wide" && tables {
 		return nil
 	}
-	_, err := printerOf(format)
+	_, err := printerOf(Options{Format: format})
 	if tables && errors.Is(err, errFormat) {
 		return fmt.Errorf("%w, wide", err)
 	}
@@ -32,12 +32,14 @@ func CheckFormat(format string, tables bool) error {
 var errFormat = fmt.Errorf("%w: unknown format", console.ErrUsage)
 
 // printerOf returns kubectl's printer for a format that is not a table. It leaves out managedFields.
-func printerOf(format string) (printers.ResourcePrinter, error) {
+func printerOf(options Options) (printers.ResourcePrinter, error) {
+	format := options.Format
 	if spec, ok := strings.CutPrefix(format, customColumns); ok {
 		printer, err := parseColumns(spec)
 		if err != nil {
 			return nil, fmt.Errorf("%w: --output=%s: %w", console.ErrUsage, format, err)
 		}
+		printer.noHeaders = options.NoHeaders
 		return printer, nil
 	}
 	flags := genericclioptions.NewPrintFlags("").WithDefaultOutput(format)

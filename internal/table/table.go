@@ -71,7 +71,7 @@ func (m Made) print(scheme *runtime.Scheme, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	printer, err := printerOf(m.Format)
+	printer, err := printerOf(Options{Format: m.Format})
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,18 @@ func withKind(scheme *runtime.Scheme, object client.Object) (runtime.Object, err
 	return copied, nil
 }
 
-// Print writes tables in a format. Tables without rows are left out, unless no table has any. The scheme has the kinds of
+// Options say how objects are printed. The zero value is a table.
+type Options struct {
+	Format string // see [CheckFormat]
+	// NoHeaders leaves out the names of the columns, and what is not a row: the empty line between tables, and Nothing.
+	NoHeaders bool
+}
+
+// Print writes tables. Tables without rows are left out, unless no table has any. The scheme has the kinds of
 // the objects. An object with several rows is printed once by its name, as JSON, and in the other formats of objects.
-func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table) error {
-	if format == "" || format == "wide" {
-		return printTables(out, format == "wide", tables)
+func Print(out io.Writer, options Options, scheme *runtime.Scheme, tables ...Table) error {
+	if options.Format == "" || options.Format == "wide" {
+		return printTables(out, options, tables)
 	}
 	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
 	var printed []client.Object
@@ -110,11 +117,11 @@ func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table
 			list.Items = append(list.Items, runtime.RawExtension{Object: object})
 		}
 	}
-	printer, err := printerOf(format)
+	printer, err := printerOf(options)
 	if err != nil {
 		return err
 	}
-	if format != "name" {
+	if options.Format != "name" {
 		return printer.PrintObj(list, out)
 	}
 	for _, item := range list.Items {
@@ -126,26 +133,26 @@ func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table
 }
 
 // printTables writes the tables that have rows, with an empty line between them.
-func printTables(out io.Writer, wide bool, tables []Table) error {
+func printTables(out io.Writer, options Options, tables []Table) error {
 	shown := slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return len(t.Rows) == 0 })
-	if len(shown) == 0 && len(tables) > 0 {
+	if len(shown) == 0 && len(tables) > 0 && !options.NoHeaders {
 		_, err := fmt.Fprintln(out, tables[0].Nothing)
 		return err
 	}
 	for i, table := range shown {
-		if i > 0 {
+		if i > 0 && !options.NoHeaders {
 			if _, err := fmt.Fprintln(out); err != nil {
 				return err
 			}
 		}
-		if err := table.print(out, wide); err != nil {
+		if err := table.print(out, options); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t Table) print(out io.Writer, wide bool) error {
+func (t Table) print(out io.Writer, options Options) error {
 	shown := &metav1.Table{}
 	for _, column := range t.Columns {
 		priority := int32(0)
@@ -157,5 +164,5 @@ func (t Table) print(out io.Writer, wide bool) error {
 	for _, row := range t.Rows {
 		shown.Rows = append(shown.Rows, metav1.TableRow{Cells: row.Cells})
 	}
-	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(shown, out)
+	return printers.NewTablePrinter(printers.PrintOptions{Wide: options.Format == "wide", NoHeaders: options.NoHeaders}).PrintObj(shown, out)
 }

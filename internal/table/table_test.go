@@ -42,7 +42,7 @@ func TestPrint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := table.Print(&out, tc.format, scheme, tc.table); err != nil {
+			if err := table.Print(&out, table.Options{Format: tc.format}, scheme, tc.table); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
@@ -53,9 +53,41 @@ func TestPrint(t *testing.T) {
 	for format, words := range map[string][]string{"json": {`"kind": "List"`, `"kind": "Pod"`}, "yaml": {"kind: List", "kind: Pod"}} {
 		for _, one := range []table.Table{full, {}} {
 			var out bytes.Buffer
-			if err := table.Print(&out, format, scheme, one); err != nil || !strings.Contains(out.String(), words[0]) || strings.Count(out.String(), words[1]) != min(2, len(one.Rows)) {
+			if err := table.Print(&out, table.Options{Format: format}, scheme, one); err != nil || !strings.Contains(out.String(), words[0]) || strings.Count(out.String(), words[1]) != min(2, len(one.Rows)) {
 				t.Errorf("%s: %v\n%s", format, err, out.String())
 			}
+		}
+	}
+}
+
+// A script reads one object in each line.
+func TestWithoutHeadersThereAreOnlyRows(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) table.Table {
+		return table.Table{Columns: []table.Column{{Name: "POD"}, {Name: "NODE", Wide: true}}, Rows: []table.Row{{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, []any{name, "node-1"}}}}
+	}
+	for name, tc := range map[string]struct {
+		format string
+		tables []table.Table
+		want   string
+	}{
+		"two tables":      {"", []table.Table{of("web"), of("db")}, "web\ndb\n"},
+		"wide":            {"wide", []table.Table{of("web")}, "web   node-1\n"},
+		"nothing":         {"", []table.Table{{Nothing: "there are no pods"}}, ""},
+		"columns":         {"custom-columns=KIND:.kind,POD:.metadata.name", []table.Table{of("web")}, "Pod   web\n"},
+		"another format":  {"name", []table.Table{of("web")}, "pod/web\n"},
+		"columns, no row": {"custom-columns=POD:.metadata.name", []table.Table{{}}, ""},
+	} {
+		var out bytes.Buffer
+		if err := table.Print(&out, table.Options{Format: tc.format, NoHeaders: true}, scheme, tc.tables...); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

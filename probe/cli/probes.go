@@ -28,9 +28,8 @@ type Config struct {
 	Namespace string
 	// Pod limits the list to a pod; empty means all pods.
 	Pod string
-	// Format is a value of --output, see table.CheckFormat.
-	Format string
-	Now    func() time.Time
+	table.Options
+	Now func() time.Time
 }
 
 // Probe is one row of the list.
@@ -85,7 +84,7 @@ func List(ctx context.Context, config Config, out io.Writer) error {
 		}
 		shown.Rows = append(shown.Rows, table.Row{Object: p.Object, Cells: cells})
 	}
-	return table.Print(out, config.Format, config.API.Scheme(), shown)
+	return table.Print(out, config.Options, config.API.Scheme(), shown)
 }
 
 func firstLine(text string) string {

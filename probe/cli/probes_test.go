@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/table"
 	probecli "github.com/refit-project/refit/probe/cli"
 )
 
@@ -110,7 +111,7 @@ web-0   app         idle     state   Succeeded   60s
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			config := probecli.Config{API: cluster(t, tc.mayReadNodes), Namespace: tc.namespace, Pod: tc.pod, Format: tc.format, Now: func() time.Time { return noon }}
+			config := probecli.Config{API: cluster(t, tc.mayReadNodes), Namespace: tc.namespace, Pod: tc.pod, Options: table.Options{Format: tc.format}, Now: func() time.Time { return noon }}
 			if err := probecli.List(t.Context(), config, &out); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	"github.com/refit-project/refit/rollout"
 	rolloutcli "github.com/refit-project/refit/rollout/cli"
 )
@@ -139,7 +140,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	}
 	var out strings.Builder
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	err := rolloutcli.Schedules(t.Context(), f.config, "wide", noon, &out)
+	err := rolloutcli.Schedules(t.Context(), f.config, table.Options{Format: "wide"}, noon, &out)
 	want := []string{"NAME", "SCHEDULE", "TIMEZONE", "TARGET", "STATE", "LAST", "NEXT", "AT", "CONTAINERS", name, "0 3 * * *", "UTC", "deployment/web", "Scheduled", "in 15h", "2026-11-23T03:00:00Z", "app"}
 	for _, word := range want {
 		if err != nil || !strings.Contains(out.String(), word) {
@@ -148,7 +149,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	}
 	f.printed(t, rolloutcli.Suspend(t.Context(), f.config, name, true), "suspended")
 	out.Reset()
-	if err := rolloutcli.Schedules(t.Context(), f.config, "", noon, &out); err != nil || !strings.Contains(out.String(), "Suspended") {
+	if err := rolloutcli.Schedules(t.Context(), f.config, table.Options{NoHeaders: true}, noon, &out); err != nil || !strings.Contains(out.String(), "Suspended") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/cli/board"
 	"github.com/refit-project/refit/rollout/cli/follow"
@@ -76,14 +77,19 @@ func generateName(of string) string {
 
 // followRequest prints the progress of a request until it has ended.
 func (r *restarter) followRequest(ctx context.Context, request *v1beta1.ContainerRecreateRequest, began time.Time) error {
+	silent, processed := console.Silent{Output: r.Output, Kind: "ContainerRecreateRequests", Feature: "containerRecreateRequests"}, false
 	request, err := follow.Object(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(request *v1beta1.ContainerRecreateRequest) bool {
+		processed = request.Labels[v1beta1.LabelNodeName] != "" || request.Status.Phase != ""
 		if message := request.Status.Message; message != "" && !crr.Completed(request) {
 			r.Output.Wait("%s", message)
 		} else if !crr.Completed(request) {
 			r.Output.Wait("%s", waitingFor(request))
 		}
 		return crr.Completed(request)
-	}, r.Output.Tick)
+	}, func() {
+		silent.See(processed)
+		r.Output.Tick()
+	})
 	if err := r.Made.Ended(r.API.Scheme(), request); err != nil {
 		return err
 	}

@@ -183,6 +183,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	told := map[string]bool{}
 	live := r.live(ctx, object)
 	defer live.stop(ctx)
+	silent, processed := console.Silent{Output: r.Output, Kind: "RestartRollouts", Feature: "restartRollouts"}, false
 	object, err := follow.Object(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(object *v1alpha1.RestartRollout) bool {
 		status := &object.Status
 		for _, failure := range status.Failures {
@@ -191,11 +192,14 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 				r.Output.Say("pod %s: %s: %s", failure.Pod, failure.Reason, failure.Message)
 			}
 		}
-		if status.ObservedGeneration > 0 {
+		if processed = status.ObservedGeneration > 0; processed {
 			live.progress(progress(status)+held(status), status.CompletionTime != nil)
 		}
 		return status.CompletionTime != nil
-	}, r.Output.Tick)
+	}, func() {
+		silent.See(processed)
+		r.Output.Tick()
+	})
 	live.stop(ctx)
 	if err := r.Made.Ended(r.API.Scheme(), object); err != nil {
 		return err

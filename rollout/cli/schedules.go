@@ -18,9 +18,8 @@ import (
 	"github.com/refit-project/refit/rollout/schedule"
 )
 
-// Schedules prints the RestartSchedules of the namespace of the configuration, or of all namespaces if it is empty. format is a value of
-// --output, see [table.CheckFormat].
-func Schedules(ctx context.Context, config Config, format string, now time.Time, out io.Writer) error {
+// Schedules prints the RestartSchedules of the namespace of the configuration, or of all namespaces if it is empty.
+func Schedules(ctx context.Context, config Config, options table.Options, now time.Time, out io.Writer) error {
 	var list v1alpha1.RestartScheduleList
 	if err := config.API.List(ctx, &list, client.InNamespace(config.Namespace)); err != nil {
 		return noKind(err)
@@ -39,7 +38,7 @@ func Schedules(ctx context.Context, config Config, format string, now time.Time,
 		}
 		shown.Rows = append(shown.Rows, table.Row{Object: &list.Items[i], Cells: cells})
 	}
-	return table.Print(out, format, config.API.Scheme(), shown)
+	return table.Print(out, options, config.API.Scheme(), shown)
 }
 
 const unknown = "-"

@@ -21,7 +21,7 @@ import (
 )
 
 // History prints the revisions of a SidecarSet, or what the one with a number stores.
-func (c Config) History(ctx context.Context, out io.Writer, name string, number int64) error {
+func (c Config) History(ctx context.Context, options table.Options, out io.Writer, name string, number int64) error {
 	var set v1beta1.SidecarSet
 	if err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); err != nil {
 		return refused(err)
@@ -63,7 +63,7 @@ func (c Config) History(ctx context.Context, out io.Writer, name string, number 
 			r.Number, r.Name, present, r.Images, r.CustomVersion, duration.HumanDuration(c.Now().Sub(r.Created)),
 		}})
 	}
-	return table.Print(out, "", c.API.Scheme(), shown)
+	return table.Print(out, options, c.API.Scheme(), shown)
 }
 
 // Revision is a revision of a SidecarSet.
@@ -73,23 +73,6 @@ type Revision struct {
 	// Present says that it is the latest one, which pods are updated to.
 	Present bool
 	Created time.Time
-}
-
-// Revisions returns the revisions of a SidecarSet, in the order of History.
-func (c Config) Revisions(ctx context.Context, set *v1beta1.SidecarSet) ([]Revision, error) {
-	history, err := c.history(ctx, set)
-	if err != nil {
-		return nil, refused(err)
-	}
-	all := make([]Revision, 0, len(history))
-	for _, one := range history {
-		r, err := describe(one, set.Status.LatestRevision)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
 }
 
 func describe(one *appsv1.ControllerRevision, latest string) (Revision, error) {
@@ -125,6 +108,7 @@ const poll = time.Second
 func (c Config) Follow(ctx context.Context, output *console.Output, name string) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
+	silent := console.Silent{Output: output, Kind: "SidecarSets", Feature: "sidecarSets"}
 	for {
 		var set v1beta1.SidecarSet
 		switch err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); {
@@ -146,6 +130,7 @@ func (c Config) Follow(ctx context.Context, output *console.Output, name string)
 				return fmt.Errorf("%w: SidecarSet %s: %s", errNotUpdated, name, line)
 			}
 			output.Progress(line)
+			silent.See(set.Status.ObservedGeneration == set.Generation)
 		}
 		select {
 		case <-ctx.Done():

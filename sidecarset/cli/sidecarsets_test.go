@@ -21,6 +21,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	sidecarsetcli "github.com/refit-project/refit/sidecarset/cli"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
@@ -118,7 +119,7 @@ func TestStatus(t *testing.T) {
 	f := newFixture(t)
 	for _, names := range [][]string{nil, {"mesh"}} {
 		f.out.Reset()
-		if err := f.config.Status(t.Context(), "", &f.out, names...); err != nil {
+		if err := f.config.Status(t.Context(), table.Options{}, &f.out, names...); err != nil {
 			t.Fatal(err)
 		}
 		const want = "NAME   PODS   UPDATED   READY   UPDATING   FAILED   STATE      AGE\nmesh   5      2         4       0          0        Updating   60m\n"
@@ -126,7 +127,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	if err := f.config.Status(t.Context(), "", &f.out, "gone"); console.ExitCode(err) != console.ExitFailed {
+	if err := f.config.Status(t.Context(), table.Options{}, &f.out, "gone"); console.ExitCode(err) != console.ExitFailed {
 		t.Errorf("%v", err)
 	}
 }

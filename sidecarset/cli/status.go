@@ -38,7 +38,7 @@ var columns = []table.Column{
 }
 
 // Status prints the SidecarSets with these names, or all.
-func (c Config) Status(ctx context.Context, format string, out io.Writer, names ...string) error {
+func (c Config) Status(ctx context.Context, options table.Options, out io.Writer, names ...string) error {
 	shown := table.Table{Columns: columns, Nothing: "there are no SidecarSets"}
 	var list v1beta1.SidecarSetList
 	if len(names) == 0 {
@@ -57,7 +57,7 @@ func (c Config) Status(ctx context.Context, format string, out io.Writer, names 
 		set := &list.Items[i]
 		shown.Rows = append(shown.Rows, table.Row{Object: set, Cells: c.cells(set)})
 	}
-	return table.Print(out, format, c.API.Scheme(), shown)
+	return table.Print(out, options, c.API.Scheme(), shown)
 }
 
 func (c Config) cells(set *v1beta1.SidecarSet) []any {

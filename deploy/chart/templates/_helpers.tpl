@@ -127,6 +127,22 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 {{- with $digest }}@{{ . }}{{ end -}}
 {{- end }}
 
+{{/* Refuses labels of pods by which the selector of their workload does not find them. */}}
+{{- define "refit.checkLabels" -}}
+{{- $key := "app.kubernetes.io/name" -}}
+{{- range $value, $labels := dict "commonLabels" .root.Values.commonLabels (print .of ".podLabels") (index .root.Values .of "podLabels") }}
+{{- if hasKey ($labels | default dict) $key }}{{ fail (printf "%s: the label %s is set by the chart, and pods are found by it" $value $key) }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Refuses a port for two listeners of refit-manager. Without metrics their port is not used. */}}
+{{- define "refit.checkPorts" -}}
+{{- $ports := .Values.manager.ports -}}
+{{- $used := list (int $ports.webhook) (int $ports.health) -}}
+{{- if .Values.manager.metrics }}{{ $used = append $used (int $ports.metrics) }}{{ end -}}
+{{- if ne (len $used) (len (uniq $used)) }}{{ fail "manager.ports: webhook, health and metrics have to be different ports" }}{{ end -}}
+{{- end }}
+
 {{- define "refit.managerImage" -}}{{ include "refit.image" (dict "root" . "name" "refit-manager" "image" .Values.manager.image) }}{{- end }}
 
 {{/* Labels of all objects: the usual ones of charts, and the user's. Pods have only the user's, since others would replace them at each version. */}}

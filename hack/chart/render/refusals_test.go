@@ -65,6 +65,11 @@ func TestRefusedValues(t *testing.T) {
 		"not a namespace":              {"sidecar: {namespaces: [Games]}", "namespaces"},
 		"not a label":                  {"commonLabels: {team: 'a b'}", "commonLabels"},
 		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false, inPlaceUpdates: false}}", "manager.enabled"},
+		"a port for two listeners":     {"manager: {ports: {health: 9443}}", "manager.ports: webhook, health and metrics have to be different ports"},
+		"the port of the metrics":      {"manager: {ports: {metrics: 8081}}", "manager.ports"},
+		"the name of refit-manager":    {"manager: {podLabels: {app.kubernetes.io/name: ours}}", "manager.podLabels: the label app.kubernetes.io/name is set by the chart"},
+		"the name of refit-daemon":     {"daemon: {podLabels: {app.kubernetes.io/name: ours}}", "daemon.podLabels: the label"},
+		"the name of all pods":         {"commonLabels: {app.kubernetes.io/name: ours}", "commonLabels: the label"},
 		"a memory limit of Kubernetes": {"daemon: {goMemLimit: 100Mi}", "goMemLimit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +78,14 @@ func TestRefusedValues(t *testing.T) {
 				t.Errorf("error %v, want one about %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Nothing listens on the port of metrics that are turned off.
+func TestPortsThatAreNotUsedMayBeEqual(t *testing.T) {
+	t.Parallel()
+	if _, err := rendered(t, "manager: {metrics: false, ports: {metrics: 9443}}"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -130,6 +130,7 @@ func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	key := client.ObjectKeyFromObject(job)
+	silent := console.Silent{Output: c.Output, Kind: "ImagePullJobs", Feature: "images"}
 	for {
 		err := c.API.Get(ctx, key, job)
 		switch {
@@ -143,6 +144,7 @@ func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference
 			return nil
 		default:
 			c.Output.Progress(c.progress(ctx, job, reference))
+			silent.See(job.Status.StartTime != nil)
 		}
 		select {
 		case <-ctx.Done():

@@ -90,6 +90,7 @@ func TestRun(t *testing.T) {
 		"not an image":     {change: func(f *fixture) { f.config.Image = "A B" }, status: ended(1, 1), code: 2, words: "A B"},
 		"refused":          {change: func(f *fixture) { f.err = apierrors.NewBadRequest("no such Secret") }, code: 2, words: "no such Secret"},
 		"not waited for":   {change: func(f *fixture) { f.config.Wait = false }, status: ended(3, 0), words: "ImagePullJob pull-app-2-x"},
+		"not taken up":     {change: func(f *fixture) { f.config.Timeout = 20 * time.Second }, status: func(*v1beta1.ImagePullJobStatus) {}, code: 124, words: "does not process ImagePullJobs (manager.features.images"},
 		"not done in time": {change: func(f *fixture) { f.config.Timeout = 10 * time.Millisecond }, status: func(s *v1beta1.ImagePullJobStatus) { s.StartTime, s.Desired, s.Active = new(metav1.Now()), 3, 1 }, code: 124, words: "the pull goes on"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,7 @@ type follower struct {
 	verdict verdict
 	why     string
 	told    map[string]bool
+	silent  console.Silent
 }
 
 // errSuperseded means that somebody else has changed the template.
@@ -33,13 +34,16 @@ var errSuperseded = errors.New("superseded by another change of the template")
 // follow prints the progress of the update to the template of a workload until it has ended. If own, it ends also when the
 // template is changed again, and at a pause that somebody has to end.
 func (c *command) follow(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of *stored, own bool) error {
-	f := &follower{command: c, live: newLive(c, of), generation: of.object.GetGeneration(), own: own, told: map[string]bool{}}
+	f := &follower{command: c, live: newLive(c, of), generation: of.object.GetGeneration(), own: own, told: map[string]bool{}, silent: c.silent()}
 	f.live.start(ctx)
 	defer f.live.stop(ctx)
 	_, err := follow.Object(ctx, c.API, &v1alpha1.InPlaceUpdatePolicyList{}, policy, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
 		policy = p.DeepCopy()
 		return f.see(policy)
-	}, c.Output.Tick)
+	}, func() {
+		f.silent.See(seen(policy, f.generation))
+		c.Output.Tick()
+	})
 	f.live.stop(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -50,6 +54,11 @@ func (c *command) follow(ctx context.Context, policy *v1alpha1.InPlaceUpdatePoli
 		return err
 	}
 	return f.end(policy)
+}
+
+// silent prints that nothing processes the policy.
+func (c *command) silent() console.Silent {
+	return console.Silent{Output: c.Output, Kind: "InPlaceUpdatePolicies", Feature: "inPlaceUpdates"}
 }
 
 // see looks at a version of the policy, and reports whether the command has ended.

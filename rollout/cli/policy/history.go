@@ -68,9 +68,17 @@ func withoutHash(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return t
 }
 
+// HistoryConfig is the configuration of History.
+type HistoryConfig struct {
+	Config
+	// Revision whose template is printed; zero for the table of all revisions.
+	Revision int64
+	Table    table.Options
+}
+
 // History prints the revisions of a workload, or the template of one.
-func History(ctx context.Context, config Config, out io.Writer, target Target, number int64) error {
-	c, err := begin(ctx, config, target)
+func History(ctx context.Context, config HistoryConfig, out io.Writer, target Target) error {
+	c, err := begin(ctx, config.Config, target)
 	if err != nil {
 		return err
 	}
@@ -82,8 +90,8 @@ func History(ctx context.Context, config Config, out io.Writer, target Target, n
 	if err != nil {
 		return err
 	}
-	if number != 0 {
-		of, err := choose(all, number)
+	if config.Revision != 0 {
+		of, err := choose(all, config.Revision)
 		if err != nil {
 			return err
 		}
@@ -100,10 +108,10 @@ func History(ctx context.Context, config Config, out io.Writer, target Target, n
 		}
 		shown.Rows = append(shown.Rows, table.Row{Object: s.object, Cells: []any{all[i].number, now, images(all[i].template), cmp.Or(all[i].cause, "<none>")}})
 	}
-	if err := table.Print(out, "", c.API.Scheme(), shown); err != nil {
+	if err := table.Print(out, config.Table, c.API.Scheme(), shown); err != nil {
 		return fmt.Errorf("print revisions: %w", err)
 	}
-	if len(all) > 0 && !slices.ContainsFunc(all, func(r revision) bool { return r.present }) {
+	if len(all) > 0 && !config.Table.NoHeaders && !slices.ContainsFunc(all, func(r revision) bool { return r.present }) {
 		fmt.Fprintf(out, "The present template (%s) gets a revision when its update has ended.\n", images(s.template()))
 	}
 	return nil

@@ -164,9 +164,13 @@ var errNotHeld = errors.New("the workload would not be held")
 func (s *setter) awaitHold(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, holdTimeout, errNotHeld)
 	defer cancel()
+	silent := s.silent()
 	policy, err := follow.Object(ctx, s.API, &v1alpha1.InPlaceUpdatePolicyList{}, s.governs, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
 		return condition(p, v1alpha1.ConditionAccepted) != nil && p.Status.ObservedGeneration >= p.Generation
-	}, s.Output.Tick)
+	}, func() {
+		silent.See(false)
+		s.Output.Tick()
+	})
 	if errors.Is(context.Cause(ctx), errNotHeld) {
 		return fmt.Errorf("%w: refit-manager has not seen InPlaceUpdatePolicy %s within %s; nothing has been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
 	}

@@ -128,7 +128,7 @@ func (s *setter) printPods(shown *workload.Preview) error {
 		all.Rows = append(all.Rows, table.Row{Object: p.Pod, Cells: []any{p.Name, p.Spec.NodeName, what, detail}})
 	}
 	var text strings.Builder
-	if err := table.Print(&text, "", s.API.Scheme(), all); err != nil {
+	if err := table.Print(&text, table.Options{}, s.API.Scheme(), all); err != nil {
 		return fmt.Errorf("print pods: %w", err)
 	}
 	s.Output.Print("%s", text.String())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 	"github.com/refit-project/refit/rollout/cli/policy"
 )
 
@@ -168,7 +169,7 @@ func TestHistory(t *testing.T) {
 	f := newFixture(t, existing(nil))
 	history := func(number int64) string {
 		var out bytes.Buffer
-		if err := policy.History(t.Context(), f.config.Config, &out, web, number); err != nil {
+		if err := policy.History(t.Context(), policy.HistoryConfig{Config: f.config.Config, Revision: number}, &out, web); err != nil {
 			t.Error(err)
 		}
 		return out.String()
@@ -188,6 +189,11 @@ func TestHistory(t *testing.T) {
 	f.expects(t, policy.Set(t.Context(), f.config, web, image("app:3")), console.ExitDone)
 	if text := history(0); strings.Contains(text, "present  ") || !strings.Contains(text, "The present template (app=app:3,log=log:1) gets a revision when its update has ended.") {
 		t.Error(text)
+	}
+	var rows bytes.Buffer
+	err := policy.History(t.Context(), policy.HistoryConfig{Config: f.config.Config, Table: table.Options{NoHeaders: true}}, &rows, web)
+	if err != nil || strings.Count(rows.String(), "\n") != 2 || !strings.HasPrefix(rows.String(), "1 ") {
+		t.Errorf("%v: without headers:\n%s", err, rows.String())
 	}
 }
 

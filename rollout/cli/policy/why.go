@@ -58,7 +58,7 @@ func (c *command) printStates(policy *v1alpha1.InPlaceUpdatePolicy, preview *wor
 		shown.Rows = append(shown.Rows, table.Row{Object: one.Pod, Cells: []any{one.Pod.Name, one.Pod.Spec.NodeName, one.State, one.Why}})
 	}
 	var text strings.Builder
-	if err := table.Print(&text, "", c.API.Scheme(), shown); err != nil {
+	if err := table.Print(&text, table.Options{}, c.API.Scheme(), shown); err != nil {
 		return fmt.Errorf("print pods: %w", err)
 	}
 	c.Output.Print("\n%s", text.String())
