@@ -12,13 +12,24 @@ import (
 
 // Names of steps with tests.
 const (
-	unitOfRoot      = "unit tests of root"
-	conformanceStep = "conformance of containerd"
-	pullStep        = "pulls by containerd"
-	chartStep       = "chart on the cluster"
-	endToEndStep    = "end-to-end tests"
-	chaosStep       = "a small dose of chaos"
+	unitOfRoot       = "unit tests of root"
+	simulations      = "simulations of root"
+	shortSimulations = "short simulations of root with -race"
+	conformanceStep  = "conformance of containerd"
+	pullStep         = "pulls by containerd"
+	chartStep        = "chart on the cluster"
+	endToEndStep     = "end-to-end tests"
+	chaosStep        = "a small dose of chaos"
 )
+
+// simulationsOfRoot has a test of each package of simulated.
+var simulationsOfRoot = verdict.Expected{Required: map[string]int{
+	`refit/inplace\.TestNextEndsAndIsNeverDoneEarly$`:                         1,
+	`refit/rollout\.TestRandomRolloutsKeepTheBudgetRestartEachPodOnceAndEnd$`: 1,
+	`refit/rollout/workload\.TestUpdateSurvivesADeathBeforeAnyWrite/`:         12,
+	`refit/(inplace|rollout|rollout/workload)\.Test[A-Za-z0-9]+$`:             200,
+	`refit/(inplace|rollout)\.Fuzz`:                                           2,
+}}
 
 // expected is what has to have run, on the version of Kubernetes with this minor number, or 0 for the default. The numbers are a little below what there is, so that a part that is lost is
 // noticed and a new test needs no change here.
@@ -59,6 +70,8 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 				`refit/sidecarmode\.TestSidecarThatIsInit`:   "needs namespaces and to mount a file system",
 			},
 		},
+		simulations:                      simulationsOfRoot,
+		shortSimulations:                 simulationsOfRoot,
 		"unit tests of api":              {},
 		"unit tests of test/cluster":     {},
 		"unit tests of hack/images":      {},

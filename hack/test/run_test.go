@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,5 +29,58 @@ func TestFailuresAreNamedWithoutTheirOutput(t *testing.T) {
 	got := failures([]error{errors.New("lint root: exit status 1\na.go:1: unused"), errors.New("chart on the cluster: no test ran")})
 	if want := "FAILED: lint root: exit status 1\nFAILED: chart on the cluster: no test ran\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSplitLosesNoPackage: a package that is in no list would not be tested, and nobody would notice.
+func TestSplitLosesNoPackage(t *testing.T) {
+	t.Parallel()
+	all := []string{modulePath + "/crr", modulePath + "/inplace", modulePath + "/inplace/cli", modulePath + "/rollout", modulePath + "/rollout/workload", modulePath + "/test/e2e", modulePath + "/test/e2e/testapp"}
+	others, long := split(all)
+	if want := []string{all[0], all[2], all[6]}; !slices.Equal(others, want) {
+		t.Errorf("unit tests of %q, want %q", others, want)
+	}
+	if want := []string{all[1], all[3], all[4]}; !slices.Equal(long, want) {
+		t.Errorf("simulations of %q, want %q", long, want)
+	}
+}
+
+func TestEachModuleIsTestedOnce(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := (&suite{root: root}).modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, later := byTime(modules)
+	if len(later) != len(timeless) {
+		t.Errorf("tests of %q run beside the cluster, want %q", later, timeless)
+	}
+	tested := slices.Sorted(slices.Values(slices.Concat(now, later)))
+	if want := slices.Sorted(slices.Values(modules)); !slices.Equal(tested, want) {
+		t.Errorf("tests of %q, want of %q", tested, want)
+	}
+}
+
+// TestStepsBesideTheClusterHaveALowerPriority: otherwise they would delay what the tests on the cluster measure.
+func TestStepsBesideTheClusterHaveALowerPriority(t *testing.T) {
+	t.Parallel()
+	niceness := func(s *suite) int {
+		text, err := output(t.Context(), t.TempDir(), s.argv("nice")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number
+	}
+	s := &suite{}
+	if usual, low := niceness(s), niceness(s.lowPriority()); low != min(usual+10, 19) {
+		t.Errorf("niceness %d, usually %d, want 10 more", low, usual)
 	}
 }
