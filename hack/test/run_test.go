@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -82,5 +85,33 @@ func TestStepsBesideTheClusterHaveALowerPriority(t *testing.T) {
 	s := &suite{}
 	if usual, low := niceness(s), niceness(s.lowPriority()); low != min(usual+10, 19) {
 		t.Errorf("niceness %d, usually %d, want 10 more", low, usual)
+	}
+}
+
+// TestSimulatedPackagesHaveNoGoroutines: the race detector sees less of these packages.
+func TestSimulatedPackagesHaveNoGoroutines(t *testing.T) {
+	t.Parallel()
+	for _, folder := range simulated {
+		files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("files of %s: %q, %v", folder, files, err)
+		}
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, imported := range file.Imports {
+				if path := strings.Trim(imported.Path.Value, `"`); path == "sync" || path == "sync/atomic" {
+					t.Errorf("%s imports %s", name, path)
+				}
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				if _, found := node.(*ast.GoStmt); found {
+					t.Errorf("%s starts a goroutine", name)
+				}
+				return true
+			})
+		}
 	}
 }
