@@ -50,7 +50,7 @@ type suite struct {
 	report *step.Reporter
 	part   string            // one of parts, or all but partE2E if empty
 	tool   map[string]string // paths of the tools of tools/go.mod
-	nice   []string          // the program in front of those of steps at a lower priority, or none
+	nice   []string          // the command that starts a step's program at a lower priority, or empty
 	ran    *ran
 }
 

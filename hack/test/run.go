@@ -28,9 +28,12 @@ const downTimeout = 3 * time.Minute
 // run. Tests wait for their goroutines, and there are more than 150 packages.
 const raceOptions = "GORACE=atexit_sleep_ms=20"
 
-// simulated are packages of decisions, functions of values without goroutines, which long simulations test. With the race detector, which
-// makes them five times as slow, they are run with -short, which simulates less, and in full without it.
-var simulated = []string{"/inplace", "/rollout", "/rollout/workload"}
+// The race detector makes tests five times as slow. It has nothing to find in tests of files, and little in packages of decisions, functions
+// of values without goroutines: their long simulations run in full without it, and with -short, which simulates less, with it.
+var (
+	ofFiles   = []string{"/deploy", "/deploy/crd", "/docs"}
+	simulated = []string{"/inplace", "/rollout", "/rollout/workload"}
+)
 
 // unit runs the tests of modules that need no cluster. Those that need one skip themselves.
 func (s *suite) unit(ctx context.Context, modules []string) error {
@@ -47,9 +50,9 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 		anew := module != "." || os.Getenv("CI") != ""
 		packages := strings.Fields(list)
 		if module == "." {
-			var long []string
-			packages, long = split(packages)
-			faults = append(faults, s.unitTests(ctx, simulations, dir, anew, long),
+			raced, files, long := split(packages)
+			packages = raced
+			faults = append(faults, s.unitTests(ctx, withoutRace, dir, anew, append(files, long...)),
 				s.unitTests(ctx, shortSimulations, dir, anew, append([]string{"-race", "-short"}, long...)))
 		}
 		faults = append(faults, s.unitTests(ctx, "unit tests of "+named(module), dir, anew, append([]string{"-race"}, packages...)))
@@ -57,17 +60,19 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 	return errors.Join(faults...)
 }
 
-// split sorts the packages of the root module that need no cluster by whether they are simulated.
-func split(packages []string) (others, long []string) {
+// split sorts the packages of the root module that need no cluster.
+func split(packages []string) (raced, files, long []string) {
 	for _, name := range packages {
-		switch {
-		case slices.ContainsFunc(simulated, func(folder string) bool { return name == modulePath+folder }):
+		switch folder := strings.TrimPrefix(name, modulePath); {
+		case slices.Contains(ofFiles, folder):
+			files = append(files, name)
+		case slices.Contains(simulated, folder):
 			long = append(long, name)
-		case !strings.HasSuffix(name, endToEnd):
-			others = append(others, name)
+		case folder != endToEnd:
+			raced = append(raced, name)
 		}
 	}
-	return others, long
+	return raced, files, long
 }
 
 func (s *suite) unitTests(ctx context.Context, name, dir string, anew bool, args []string) error {

@@ -38,12 +38,18 @@ func TestFailuresAreNamedWithoutTheirOutput(t *testing.T) {
 // TestSplitLosesNoPackage: a package that is in no list would not be tested, and nobody would notice.
 func TestSplitLosesNoPackage(t *testing.T) {
 	t.Parallel()
-	all := []string{modulePath + "/crr", modulePath + "/inplace", modulePath + "/inplace/cli", modulePath + "/rollout", modulePath + "/rollout/workload", modulePath + "/test/e2e", modulePath + "/test/e2e/testapp"}
-	others, long := split(all)
-	if want := []string{all[0], all[2], all[6]}; !slices.Equal(others, want) {
-		t.Errorf("unit tests of %q, want %q", others, want)
+	var all []string
+	for _, folder := range []string{"/crr", "/deploy", "/deploy/crd", "/docs", "/docs/sidecar-plugin", "/inplace", "/inplace/cli", "/rollout", "/rollout/workload", "/test/e2e", "/test/e2e/testapp"} {
+		all = append(all, modulePath+folder)
 	}
-	if want := []string{all[1], all[3], all[4]}; !slices.Equal(long, want) {
+	raced, files, long := split(all)
+	if want := []string{all[0], all[4], all[6], all[10]}; !slices.Equal(raced, want) {
+		t.Errorf("with -race %q, want %q", raced, want)
+	}
+	if want := all[1:4]; !slices.Equal(files, want) {
+		t.Errorf("of files %q, want %q", files, want)
+	}
+	if want := []string{all[5], all[7], all[8]}; !slices.Equal(long, want) {
 		t.Errorf("simulations of %q, want %q", long, want)
 	}
 }
@@ -88,10 +94,10 @@ func TestStepsBesideTheClusterHaveALowerPriority(t *testing.T) {
 	}
 }
 
-// TestSimulatedPackagesHaveNoGoroutines: the race detector sees less of these packages.
-func TestSimulatedPackagesHaveNoGoroutines(t *testing.T) {
+// TestNoGoroutinesWhereTheRaceDetectorSeesLess looks at the packages that are tested without it, or with less of it.
+func TestNoGoroutinesWhereTheRaceDetectorSeesLess(t *testing.T) {
 	t.Parallel()
-	for _, folder := range simulated {
+	for _, folder := range slices.Concat(ofFiles, simulated) {
 		files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("files of %s: %q, %v", folder, files, err)

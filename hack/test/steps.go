@@ -8,7 +8,7 @@ import (
 	"github.com/refit-project/refit/hack/test/verdict"
 )
 
-// steps runs those of the part and returns what is wrong, with nil for what is not.
+// steps runs the steps of the part and returns their errors, nil for those that pass.
 func (s *suite) steps(ctx context.Context, modules []string) []error {
 	switch s.part {
 	case partCheck:
