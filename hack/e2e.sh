@@ -9,10 +9,19 @@ if [ ! -f .cluster/registry ]; then
 	echo "there is no cluster: make cluster-up first (NODES=2 for the tests that need two nodes)" >&2
 	exit 1
 fi
-matching=$(go test -list "${pattern%%/*}" ./test/e2e)
+# The tests are kept in a file, which is linked again only after a change, and are built while the images are. Lint runs vet.
+tests=(go test -vet=off -ldflags=-s -o "$PWD/dist/bin/e2e.test")
+mkdir -p dist/bin
+set -m # a process group, all of which can be ended
+hack/images.sh --tests &
+set +m
+images=$!
+trap 'kill -- -"$images" 2>/dev/null || true' EXIT
+matching=$("${tests[@]}" -list "${pattern%%/*}" ./test/e2e)
 if [[ $matching != Test* ]]; then
 	echo "no test of test/e2e has a name that matches $pattern" >&2
 	exit 1
 fi
-hack/images.sh --tests
-REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec go test -count=1 -v -parallel=8 -run "$pattern" "$@" ./test/e2e
+wait "$images"
+trap - EXIT
+REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec "${tests[@]}" -count=1 -v -parallel=8 -run "$pattern" "$@" ./test/e2e

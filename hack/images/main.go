@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,34 +63,56 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for _, program := range programs {
-		began := time.Now()
-		if config.programsOnly {
-			binary, err := builder.Compile(ctx, program, build.Native)
-			if err != nil {
-				return err
+	// The compiler checks for each program whether it is up to date, and layers are compressed, each on one processor.
+	processors := make(chan struct{}, runtime.NumCPU())
+	ahead, stop := context.WithCancel(ctx) // a fault stops those that have not begun
+	defer stop()
+	faults := make([]error, len(programs))
+	var work sync.WaitGroup
+	for i, program := range programs {
+		work.Go(func() {
+			processors <- struct{}{}
+			defer func() { <-processors }()
+			if ahead.Err() != nil {
+				return
 			}
-			fmt.Printf("%s in %.1f s\n", binary, time.Since(began).Seconds())
-			continue
-		}
-		index, err := builder.Image(ctx, program, []string{build.Native})
-		if err != nil {
-			return err
-		}
-		archive := filepath.Join(folder, program.Name+".tar")
-		if err := oci.Write(archive, repository+"/"+program.Name+":"+config.version, index, builder.Created); err != nil {
-			return err
-		}
-		fmt.Printf("%s in %.1f s\n", archive, time.Since(began).Seconds())
-		if config.push == "" {
-			continue
-		}
-		pushed, err := push(ctx, config.push+"/"+program.Name+":"+config.version, index)
-		if err != nil {
-			return err
-		}
-		fmt.Println("pushed", pushed)
+			if faults[i] = config.make(ctx, builder, program, folder); faults[i] != nil {
+				stop()
+			}
+		})
 	}
+	work.Wait()
+	return errors.Join(append(faults, ctx.Err())...)
+}
+
+// make builds a program and, unless only programs are to be built, its image, and pushes it.
+func (c *config) make(ctx context.Context, builder *build.Builder, program build.Program, folder string) error {
+	began := time.Now()
+	if c.programsOnly {
+		binary, err := builder.Compile(ctx, program, build.Native)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s in %.1f s\n", binary, time.Since(began).Seconds())
+		return nil
+	}
+	index, err := builder.Image(ctx, program, []string{build.Native})
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(folder, program.Name+".tar")
+	if err := oci.Write(archive, repository+"/"+program.Name+":"+c.version, index, builder.Created); err != nil {
+		return err
+	}
+	fmt.Printf("%s in %.1f s\n", archive, time.Since(began).Seconds())
+	if c.push == "" {
+		return nil
+	}
+	pushed, err := push(ctx, c.push+"/"+program.Name+":"+c.version, index)
+	if err != nil {
+		return err
+	}
+	fmt.Println("pushed", pushed)
 	return nil
 }
 

@@ -16,12 +16,11 @@ import (
 // deadCode fails for functions that nothing reaches: below test and testkit no program and no test, elsewhere no program.
 func (s *suite) deadCode(ctx context.Context) error {
 	return s.report.Do("dead code", func() error {
-		const module = "github.com/refit-project/refit"
-		programs, err := output(ctx, s.root, s.tool["deadcode"], "-filter="+module, "./cmd/...", "./hack/...", "./test/...", "./docs/...")
+		programs, err := output(ctx, s.root, s.argv(s.tool["deadcode"], "-filter="+modulePath, "./cmd/...", "./hack/...", "./test/...", "./docs/...")...)
 		if err != nil {
 			return err
 		}
-		tests, err := output(ctx, s.root, s.tool["deadcode"], "-test", "-filter="+module, "./...")
+		tests, err := output(ctx, s.root, s.argv(s.tool["deadcode"], "-test", "-filter="+modulePath, "./...")...)
 		if err != nil {
 			return err
 		}
@@ -44,7 +43,7 @@ func (s *suite) rules(ctx context.Context) error {
 		faults = append(faults, s.report.Run(ctx, "promtool "+args[0]+" rules", step.Command{
 			Dir: filepath.Join(s.root, "hack", "monitoring"),
 			// Without service discovery, whose dependencies are most of Prometheus'. go tool does not know build tags.
-			Argv: append([]string{"go", "run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...),
+			Argv: s.argv(append([]string{"go", "run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)...),
 		}))
 	}
 	return errors.Join(faults...)
@@ -58,7 +57,8 @@ const exitVulnerable = 3
 func (s *suite) vulnerabilities(ctx context.Context) error {
 	skipped := ""
 	err := s.report.Do("known vulnerabilities", func() error {
-		command := exec.CommandContext(ctx, s.tool["govulncheck"], "./...")
+		argv := s.argv(s.tool["govulncheck"], "./...")
+		command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		command.Dir, command.WaitDelay = s.root, time.Second
 		out, err := command.CombinedOutput()
 		var exit *exec.ExitError

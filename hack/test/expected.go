@@ -12,13 +12,34 @@ import (
 
 // Names of steps with tests.
 const (
-	unitOfRoot      = "unit tests of root"
-	conformanceStep = "conformance of containerd"
-	pullStep        = "pulls by containerd"
-	chartStep       = "chart on the cluster"
-	endToEndStep    = "end-to-end tests"
-	chaosStep       = "a small dose of chaos"
+	unitOfRoot       = "unit tests of root"
+	withoutRace      = "unit tests without -race"
+	shortSimulations = "short simulations of root with -race"
+	conformanceStep  = "conformance of containerd"
+	pullStep         = "pulls by containerd"
+	chartStep        = "chart on the cluster"
+	endToEndStep     = "end-to-end tests"
+	chaosStep        = "a small dose of chaos"
 )
+
+// longTests are tests of the packages of simulated.
+var longTests = map[string]int{
+	`refit/inplace\.TestNextEndsAndIsNeverDoneEarly$`:                         1,
+	`refit/rollout\.TestRandomRolloutsKeepTheBudgetRestartEachPodOnceAndEnd$`: 1,
+	`refit/rollout/workload\.TestUpdateSurvivesADeathBeforeAnyWrite/`:         12,
+	`refit/(inplace|rollout|rollout/workload)\.Test[A-Za-z0-9]+$`:             200,
+	`refit/(inplace|rollout)\.Fuzz`:                                           2,
+}
+
+// withFiles adds tests of files.
+func withFiles(required map[string]int) map[string]int {
+	all := map[string]int{
+		`refit/docs\.TestImportsFollowTheLayers$`: 1, `refit/docs\.TestDependencyBudgets$`: 1, `refit/docs\.Test[A-Za-z0-9]+$`: 26,
+		`refit/deploy\.TestManagerMayWriteOfPodsOnly`: 1, `refit/deploy\.Test[A-Za-z0-9]+$`: 35, `refit/deploy/crd\.Test[A-Za-z0-9]+$`: 12,
+	}
+	maps.Copy(all, required)
+	return all
+}
 
 // expected is what has to have run, on the version of Kubernetes with this minor number, or 0 for the default. The numbers are a little below what there is, so that a part that is lost is
 // noticed and a new test needs no change here.
@@ -26,8 +47,6 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 	quick := map[string]verdict.Expected{
 		unitOfRoot: {
 			Required: map[string]int{
-				`\.TestImportsFollowTheLayers$`:                          1,
-				`\.TestDependencyBudgets$`:                               1,
 				`refit/(crr|probe|hotupdate)(/|\.)`:                      300,
 				`refit/(cri|signal|internal/kube)(/|\.)`:                 100,
 				`refit/\w+/(node|control|webhook|inpod)(/|\.)`:           200,
@@ -40,7 +59,6 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 				`\.TestProcessNameNeverMeansAnotherProgram$`:            1,
 				`\.TestFoldersOfAnArchiveCountAgainstTheLimit$`:         1,
 				`\.TestForcedRequestRecords`:                            1,
-				`\.TestManagerMayWriteOfPodsOnly`:                       1,
 				`\.TestOverloadDelaysProbesAndFailsNone$`:               1,
 				`\.Fuzz`: 5,
 			},
@@ -59,6 +77,8 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 				`refit/sidecarmode\.TestSidecarThatIsInit`:   "needs namespaces and to mount a file system",
 			},
 		},
+		withoutRace:                      {Required: withFiles(longTests)},
+		shortSimulations:                 {Required: longTests},
 		"unit tests of api":              {},
 		"unit tests of test/cluster":     {},
 		"unit tests of hack/images":      {},

@@ -50,7 +50,8 @@ type suite struct {
 	report *step.Reporter
 	part   string            // one of parts, or all but partE2E if empty
 	tool   map[string]string // paths of the tools of tools/go.mod
-	ran    map[string]verdict.Tests
+	nice   []string          // the command that starts a step's program at a lower priority, or empty
+	ran    *ran
 }
 
 func run(ctx context.Context, part string) error {
@@ -64,7 +65,7 @@ func run(ctx context.Context, part string) error {
 	}
 	s := &suite{
 		root: root, report: step.New(os.Stdout, filepath.Join(root, "dist", "log")),
-		part: part, tool: map[string]string{}, ran: map[string]verdict.Tests{},
+		part: part, tool: map[string]string{}, ran: &ran{tests: map[string]verdict.Tests{}},
 	}
 	if err := s.prepare(ctx); err != nil {
 		return err
@@ -73,22 +74,9 @@ func run(ctx context.Context, part string) error {
 	if err != nil {
 		return err
 	}
-	var faults []error
-	only := func(parts ...string) bool { return part == "" || slices.Contains(parts, part) }
-	if only(partCheck) {
-		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.site(ctx), s.unit(ctx, modules))
-	}
-	if only(partAudit) {
-		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx), s.rules(ctx))
-	}
-	if only(partCluster) {
-		faults = append(faults, s.onCluster(ctx, s.everything))
-	}
-	if part == partE2E {
-		faults = append(faults, s.onCluster(ctx, s.endToEnd))
-	}
+	faults := s.steps(ctx, modules)
 	if part != partAudit {
-		faults = append(faults, verdict.Check(s.ran, expected(part, kubernetes)))
+		faults = append(faults, verdict.Check(s.ran.tests, expected(part, kubernetes)))
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
@@ -176,7 +164,7 @@ func (s *suite) lint(ctx context.Context, modules []string) error {
 	for _, module := range modules {
 		faults = append(faults, s.report.Run(ctx, "lint "+named(module), step.Command{
 			Dir:  filepath.Join(s.root, module),
-			Argv: []string{s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."},
+			Argv: s.argv(s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."),
 		}))
 	}
 	faults = append(faults, s.report.Run(ctx, "lint of .github/workflows", step.Command{Dir: s.root, Argv: []string{s.tool["actionlint"], "-shellcheck=", "-pyflakes="}}))

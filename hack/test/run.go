@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/hack/test/verdict"
 )
+
+const modulePath = "github.com/refit-project/refit"
 
 // endToEnd is the folder of the tests that need a cluster, and all of it.
 const endToEnd = "/test/e2e"
@@ -25,32 +28,60 @@ const downTimeout = 3 * time.Minute
 // run. Tests wait for their goroutines, and there are more than 150 packages.
 const raceOptions = "GORACE=atexit_sleep_ms=20"
 
-// unit runs the tests of every module that need no cluster. Those that need one skip themselves.
+// The race detector makes tests five times as slow. It has nothing to find in tests of files, and little in packages of decisions, functions
+// of values without goroutines: their long simulations run in full without it, and with -short, which simulates less, with it.
+var (
+	ofFiles   = []string{"/deploy", "/deploy/crd", "/docs"}
+	simulated = []string{"/inplace", "/rollout", "/rollout/workload"}
+)
+
+// unit runs the tests of modules that need no cluster. Those that need one skip themselves.
 func (s *suite) unit(ctx context.Context, modules []string) error {
 	var faults []error
 	for _, module := range modules {
 		dir := filepath.Join(s.root, module)
-		packages, err := output(ctx, dir, "go", "list", "./...")
+		list, err := output(ctx, dir, "go", "list", "./...")
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		// lint runs vet. Without symbol tables, which stack traces do not need, a test is linked in two thirds of the time. More
-		// tests of a package run at once than there are cores, since many of them wait for something.
-		args := []string{"-race", "-vet=off", "-ldflags=-s", "-parallel=4", "-timeout=" + unitTimeout.String()}
 		// On the machine of a developer, unchanged tests of the root module may be answered from the cache; CI runs all. The tests of
 		// other modules read files outside of their module, whose changes the cache does not see.
-		if module != "." || os.Getenv("CI") != "" {
-			args = append(args, "-count=1")
+		anew := module != "." || os.Getenv("CI") != ""
+		packages := strings.Fields(list)
+		if module == "." {
+			raced, files, long := split(packages)
+			packages = raced
+			faults = append(faults, s.unitTests(ctx, withoutRace, dir, anew, append(files, long...)),
+				s.unitTests(ctx, shortSimulations, dir, anew, append([]string{"-race", "-short"}, long...)))
 		}
-		for _, name := range strings.Fields(packages) {
-			if !strings.HasSuffix(name, endToEnd) {
-				args = append(args, name)
-			}
-		}
-		faults = append(faults, s.goTest(ctx, "unit tests of "+named(module), dir, []string{raceOptions}, args...))
+		faults = append(faults, s.unitTests(ctx, "unit tests of "+named(module), dir, anew, append([]string{"-race"}, packages...)))
 	}
 	return errors.Join(faults...)
+}
+
+// split sorts the packages of the root module that need no cluster.
+func split(packages []string) (raced, files, long []string) {
+	for _, name := range packages {
+		switch folder := strings.TrimPrefix(name, modulePath); {
+		case slices.Contains(ofFiles, folder):
+			files = append(files, name)
+		case slices.Contains(simulated, folder):
+			long = append(long, name)
+		case folder != endToEnd:
+			raced = append(raced, name)
+		}
+	}
+	return raced, files, long
+}
+
+func (s *suite) unitTests(ctx context.Context, name, dir string, anew bool, args []string) error {
+	// More tests of a package run at once than there are cores, since many of them wait for something.
+	flags := []string{"-parallel=4", "-timeout=" + unitTimeout.String()}
+	if anew {
+		flags = append(flags, "-count=1")
+	}
+	return s.goTest(ctx, name, dir, []string{raceOptions}, append(flags, args...)...)
 }
 
 // onCluster makes a cluster, tests on it and takes it away.
@@ -133,11 +164,12 @@ func (s *suite) cluster(elem ...string) string {
 	return filepath.Join(append([]string{s.root, ".cluster"}, elem...)...)
 }
 
-// goTest runs go test under the runner, which keeps what it says for the summary.
+// goTest runs go test under the runner, which keeps what it says for the summary. Lint runs vet. Without symbol tables, which stack
+// traces do not need, a test is linked in two thirds of the time.
 func (s *suite) goTest(ctx context.Context, name, dir string, env []string, args ...string) error {
 	events := filepath.Join(s.root, "dist", "test", strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
-	argv := []string{s.tool["gotestsum"], "--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=all", "--jsonfile=" + events, "--"}
-	fault := s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: append(argv, args...), Echo: true})
+	argv := []string{s.tool["gotestsum"], "--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=all", "--jsonfile=" + events, "--", "-vet=off", "-ldflags=-s"}
+	fault := s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: s.argv(append(argv, args...)...), Echo: true})
 	return errors.Join(fault, s.count(name, events))
 }
 
@@ -145,14 +177,14 @@ func (s *suite) goTest(ctx context.Context, name, dir string, env []string, args
 func (s *suite) count(name, events string) error {
 	file, err := os.Open(events)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.ran[name] = verdict.Tests{}
+		s.ran.add(name, verdict.Tests{})
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("count tests: %w", err)
 	}
 	tests, err := verdict.Read(file)
-	s.ran[name] = tests
+	s.ran.add(name, tests)
 	s.report.Say("%s: %s", name, tests)
 	return errors.Join(err, file.Close())
 }

@@ -42,6 +42,10 @@ func (w *world) withdraw(pod *corev1.Pod) {
 // Whichever write the process dies before, the next one continues.
 func TestUpdateSurvivesADeathBeforeAnyWrite(t *testing.T) {
 	t.Parallel()
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
 	for _, kind := range kinds {
 		for name, tt := range map[string]struct {
 			run      func(w *world)
@@ -73,7 +77,7 @@ func TestUpdateSurvivesADeathBeforeAnyWrite(t *testing.T) {
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
-				for dieAt, writes := 0, 1; dieAt <= writes; dieAt++ {
+				for dieAt, writes := 0, 1; dieAt <= writes; dieAt += step {
 					w := newWorld(t, kind, 3)
 					before := w.uids()
 					w.dieAt = dieAt
