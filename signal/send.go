@@ -21,7 +21,6 @@ const capKill = 5
 //
 // It returns the processes that were signalled, also with an error. With the choice All, processes that have ended in
 // between are skipped as long as one remains.
-// are gone by then are passed over as long as one remains.
 func (f *FS) Signal(ctx context.Context, sel Selector, sig syscall.Signal) ([]Process, error) {
 	m, err := sel.compile()
 	if err != nil {

@@ -6,10 +6,8 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 
@@ -117,19 +115,13 @@ func (h *handlers) serveRollback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	wanted := struct {
-		ID      string `json:"id"`
-		Version string `json:"version"`
-	}{r.FormValue("id"), r.FormValue("version")}
-	if isJSON(r) {
-		if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
-			h.answer(w, r, "", hotupdate.Result{}, unreadable("JSON", err))
-			return
-		}
+	wanted, err := readRollback(r)
+	if err != nil {
+		h.answer(w, r, "", hotupdate.Result{}, err)
+		return
 	}
 	id := wanted.ID
 	if id == "" && wanted.Version != "" {
-		var err error
 		if id, err = h.revisionOf(wanted.Version); err != nil {
 			h.answer(w, r, wanted.Version, hotupdate.Result{}, err)
 			return

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,6 +21,8 @@ import (
 
 // maxSaid bounds the error about a malformed body, in bytes, because it may quote the body.
 const maxSaid = 256
+
+const saidOneValue = "JSON: more than one value"
 
 // file is one source in a JSON request.
 type file struct {
@@ -53,13 +54,8 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 	if isJSON(r) {
 		return readJSON(r)
 	}
-	// ParseMultipartForm does not report that another kind of form is too large.
-	if err := r.ParseForm(); errors.As(err, new(*http.MaxBytesError)) {
-		return hotupdate.Request{}, unreadable("form", err)
-	}
-	err := r.ParseMultipartForm(maxForm) //nolint:gosec // the body has been bounded by the handler
-	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		return hotupdate.Request{}, unreadable("form", err)
+	if err := parseForm(r); err != nil {
+		return hotupdate.Request{}, err
 	}
 	signature, err := base64.StdEncoding.DecodeString(r.FormValue("signature"))
 	if err != nil {
@@ -69,9 +65,16 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 	if err != nil {
 		return hotupdate.Request{}, err
 	}
+	keep, err := parseBool("keep", r.FormValue("keep"), true)
+	if err != nil {
+		return hotupdate.Request{}, err
+	}
+	dryRun, err := parseBool("dryRun", r.FormValue("dryRun"), r.URL.Query().Has("dryRun"))
+	if err != nil {
+		return hotupdate.Request{}, err
+	}
 	request := hotupdate.Request{
-		Version: r.FormValue("version"), Keep: r.FormValue("keep") == "" || parseBool(r.FormValue("keep")),
-		DryRun: parseBool(r.FormValue("dryRun")) || r.URL.Query().Has("dryRun") && r.FormValue("dryRun") == "",
+		Version: r.FormValue("version"), Keep: keep, DryRun: dryRun,
 		Sources: []hotupdate.Source{{
 			URL: r.FormValue("url"), Name: r.FormValue("name"), SHA256: r.FormValue("sha256"), Format: hotupdate.Format(r.FormValue("format")),
 			Mode: mode, Signature: signature,
@@ -103,9 +106,14 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 		return hotupdate.Request{}, unreadable("JSON", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return hotupdate.Request{}, &refusal{http.StatusBadRequest, "JSON: more than one value"}
+		return hotupdate.Request{}, &refusal{http.StatusBadRequest, saidOneValue}
 	}
-	request := hotupdate.Request{Version: b.Version, Keep: b.Keep == nil || *b.Keep, DryRun: b.DryRun || dryRun(r.URL.Query())}
+	query := r.URL.Query()
+	dryRun, err := parseBool("dryRun", query.Get("dryRun"), query.Has("dryRun"))
+	if err != nil {
+		return hotupdate.Request{}, err
+	}
+	request := hotupdate.Request{Version: b.Version, Keep: b.Keep == nil || *b.Keep, DryRun: b.DryRun || dryRun}
 	files := b.Files
 	if b.URL != "" || b.Data != nil {
 		files = append([]file{b.file}, files...)
@@ -161,14 +169,65 @@ func parseMode(text string) (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// dryRun reports whether the URL of a request in JSON asks for a dry run: ?dryRun, or ?dryRun=true.
-func dryRun(query url.Values) bool {
-	return query.Has("dryRun") && (query.Get("dryRun") == "" || parseBool(query.Get("dryRun")))
+// parseBool reads the parameter name. Other text than a boolean is refused: an update in place of a dry run, or with files
+// removed, cannot be what was meant.
+func parseBool(name, text string, empty bool) (bool, error) {
+	if text == "" {
+		return empty, nil
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, &refusal{http.StatusBadRequest, fmt.Sprintf("%s %q: want true or false", name, foreign.Shorten(text, maxSaid))}
+	}
+	return b, nil
 }
 
-func parseBool(s string) bool {
-	b, err := strconv.ParseBool(s)
-	return err == nil && b
+// parseForm reads the form in the URL and in the body.
+func parseForm(r *http.Request) error {
+	// ParseMultipartForm does not report that another kind of form is too large or malformed.
+	if err := r.ParseForm(); err != nil {
+		return unreadable("form", err)
+	}
+	err := r.ParseMultipartForm(maxForm) //nolint:gosec // the body has been bounded by the handler
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return unreadable("form", err)
+	}
+	return nil
+}
+
+// revisionName is what a request to /rollback names: the previous revision if both fields are empty.
+type revisionName struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
+}
+
+// readRollback refuses what it does not understand, which would otherwise return to the previous revision in place of the one
+// that was meant.
+func readRollback(r *http.Request) (revisionName, error) {
+	if err := parseForm(r); err != nil {
+		return revisionName{}, err
+	}
+	for name := range r.Form {
+		if name != "id" && name != "version" {
+			return revisionName{}, &refusal{http.StatusBadRequest, fmt.Sprintf("form: %q: want id or version", foreign.Shorten(name, maxSaid))}
+		}
+	}
+	wanted := revisionName{r.FormValue("id"), r.FormValue("version")}
+	if !isJSON(r) {
+		if len(r.PostForm) == 0 && r.ContentLength > 0 {
+			return revisionName{}, &refusal{http.StatusBadRequest, "body: want a form or JSON"}
+		}
+		return wanted, nil
+	}
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
+		return revisionName{}, unreadable("JSON", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return revisionName{}, &refusal{http.StatusBadRequest, saidOneValue}
+	}
+	return wanted, nil
 }
 
 // referenceVersion matches what the reference implementation accepts as a version.

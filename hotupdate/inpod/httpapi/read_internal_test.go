@@ -190,6 +190,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"form, signature":               {values("signature", "?"), 400, "signature: want base64"},
 		"form, mode":                    {values("mode", "rwx"), 400, "mode: want permission bits in octal"},
 		"form, mode with more":          {values("mode", "01000"), 400, "mode: want permission bits in octal"},
+		"form, keep":                    {values("keep", "yes"), 400, `keep "yes": want true or false`},
+		"form, dry run":                 {values("dryRun", "yes"), 400, `dryRun "yes": want true or false`},
+		"JSON, dry run in the URL":      {inJSON("/hot-update?dryRun=yes", `{"version":"v1","url":"http://h/a"}`), 400, "dryRun"},
 		"form that is none":             {broken, 400, "form: "},
 		"form that is too large":        {values("name", strings.Repeat("x", 1<<20)), 413, "form: more than 1048576 bytes"},
 		"no JSON":                       {inJSON("/hot-update", `{"version":`), 400, "JSON: "},
@@ -220,41 +223,6 @@ func TestDryRunThatFailsIsAFailure(t *testing.T) {
 	w := call(a, form("/hot-update?dryRun", url.Values{"version": {"v1"}, "url": {"http://h/a"}}))
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "candidate rejected") {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-// A revision is gone back to by its ID, by its version, which may have several, or as the one before.
-func TestRevisionThatIsGoneBackTo(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		r    *http.Request
-		want string
-		code int
-	}{
-		"the one before":          {form("/rollback", nil), "", 200},
-		"an ID":                   {form("/rollback", url.Values{"id": {"1"}}), "1", 200},
-		"a version":               {form("/rollback", url.Values{"version": {"v1"}}), "2", 200},
-		"an ID, not the version":  {form("/rollback", url.Values{"id": {"1"}, "version": {"v2"}}), "1", 200},
-		"an ID in JSON":           {inJSON("/rollback", `{"id":"1"}`), "1", 200},
-		"a version in JSON":       {inJSON("/rollback", `{"version":"v2"}`), "3", 200},
-		"an ID in the URL":        {httptest.NewRequest(http.MethodPost, "/rollback?id=1", http.NoBody), "1", 200},
-		"empty JSON":              {inJSON("/rollback", ""), "", 200},
-		"no JSON":                 {inJSON("/rollback", "{"), "none", 400},
-		"a version that is gone":  {form("/rollback", url.Values{"version": {"v9"}}), "none", 404},
-		"not by another method":   {httptest.NewRequest(http.MethodGet, "/rollback", http.NoBody), "none", 405},
-		"more than a form can be": {inJSON("/rollback", `{"id":"`+strings.Repeat("x", 1<<20)+`"}`), "none", 413},
-	} {
-		a := &asked{}
-		w := call(a, tt.r)
-		if w.Code != tt.code || a.called != (tt.want != "none") || a.called && a.rollback != tt.want {
-			t.Errorf("%s: %d %s, back to %q (%t)", name, w.Code, w.Body, a.rollback, a.called)
-		}
-	}
-	failing := &asked{err: ErrRestoring}
-	for _, r := range []*http.Request{form("/rollback", url.Values{"version": {"v1"}}), httptest.NewRequest(http.MethodGet, "/revisions", http.NoBody)} {
-		if w := call(failing, r); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%s while it restores: %d %s", r.URL.Path, w.Code, w.Body)
-		}
 	}
 }
 
