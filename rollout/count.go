@@ -39,10 +39,12 @@ func (v *view) mayBeOld(p *pod) bool {
 	return true
 }
 
-func (v *view) count() {
+// count sets the counts of the status. lost are the failures of pods that have ended or have been deleted.
+func (v *view) count(lost []v1alpha1.PodFailure) {
 	status := &v.decision.Status
 	before := status.RestartedPods
-	status.MatchedPods, status.RestartedPods, status.RestartingPods, status.FailedPods = 0, 0, 0, 0
+	status.MatchedPods, status.RestartedPods, status.RestartingPods = 0, 0, 0
+	status.FailedPods = int32(min(len(lost), math.MaxInt32))
 	var refusals, failures []v1alpha1.PodFailure
 	for _, p := range v.pods {
 		status.MatchedPods++
@@ -56,15 +58,14 @@ func (v *view) count() {
 		case p.stage != failed:
 			continue
 		case p.failure.Reason == ReasonRefused:
-			refusals = append(refusals, BoundedFailure(p.failure))
+			refusals = append(refusals, p.failure)
 		default:
-			failures = append(failures, BoundedFailure(p.failure))
+			failures = append(failures, p.failure)
 		}
 		status.FailedPods++
 	}
 	// Put refusals first, because they are only recorded in the status.
-	status.Failures = slices.Concat(refusals, failures)
-	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
+	status.Failures = listed(refusals, failures, lost)
 	unavailable := budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable()
 	status.UnavailablePods = int32(max(0, min(unavailable, math.MaxInt32)))
 	if status.RestartedPods > before || status.LastProgressTime == nil {

@@ -111,11 +111,21 @@ func (v *view) message() string {
 
 // Refuse records requests that the API server or admission has refused, so that they are not created again.
 func (d *Decision) Refuse(refusals []v1alpha1.PodFailure) {
-	all := slices.Concat(refusals, d.Status.Failures)
-	for i := range refusals {
-		all[i] = BoundedFailure(all[i]) // messages of webhooks can have any length
+	d.Status.Failures = listed(refusals, d.Status.Failures)
+}
+
+// listed returns the failures for the status: the first ones, each bounded, and one of each name of a pod, which is their key.
+func listed(lists ...[]v1alpha1.PodFailure) []v1alpha1.PodFailure {
+	var all []v1alpha1.PodFailure
+	for _, failure := range slices.Concat(lists...) {
+		if len(all) == MaxFailures {
+			break
+		}
+		if !slices.ContainsFunc(all, func(f v1alpha1.PodFailure) bool { return f.Pod == failure.Pod }) {
+			all = append(all, BoundedFailure(failure))
+		}
 	}
-	d.Status.Failures = all[:min(len(all), MaxFailures)]
+	return all
 }
 
 // settled reports whether no pod has to be restarted any more, and all restarted pods are available again.

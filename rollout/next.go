@@ -79,7 +79,7 @@ func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time)
 	}
 	v.begin()
 	v.observe(observed)
-	v.count()
+	v.count(v.lost(observed.Requests))
 	if v.end(&observed) {
 		return v.decision
 	}
@@ -168,8 +168,8 @@ func (v *view) observe(observed Observation) {
 		}
 	}
 	for _, item := range observed.Pods {
-		if crr.PodEnded(item) {
-			continue
+		if request := v.own(item); crr.PodEnded(item) && (request == nil || crr.Completed(request)) {
+			continue // otherwise its restart, which may have ended it, is in progress
 		}
 		if item.DeletionTimestamp != nil {
 			v.ending = append(v.ending, item)

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -133,7 +134,11 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	if len(failures) != 2 || failures[0].Pod != "web-0" || len(failures[0].Message) > result.MaxMessage || failures[1] != old {
 		t.Errorf("%+v", failures)
 	}
-	d.Refuse(make([]v1alpha1.PodFailure, rollout.MaxFailures))
+	many := make([]v1alpha1.PodFailure, rollout.MaxFailures)
+	for i := range many {
+		many[i].Pod = fmt.Sprintf("web-%d", i)
+	}
+	d.Refuse(many)
 	if len(d.Status.Failures) != rollout.MaxFailures {
 		t.Errorf("%d failures, want at most %d", len(d.Status.Failures), rollout.MaxFailures)
 	}
