@@ -72,6 +72,9 @@ func (r *reconciler) Reconcile(ctx context.Context, key workload) (ctrl.Result, 
 		return ctrl.Result{}, r.forget(ctx, key)
 	}
 	trigger, err := r.trigger(ctx, key, target.object)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctrl.Result{}, nil // the trigger has been deleted with the namespace, and the workload will be
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

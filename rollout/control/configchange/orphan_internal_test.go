@@ -1,12 +1,16 @@
 package configchange
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/test/kit/stalecache"
@@ -47,5 +51,19 @@ func TestTriggerThatWasCreatedAgainIsNotDeletedFromTheCache(t *testing.T) {
 	}
 	if a.trigger() == nil {
 		t.Error("it was deleted")
+	}
+}
+
+// Kubernetes deletes the objects of a namespace in any order: a trigger that goes before its workload cannot be created again.
+func TestNoTriggerIsCreatedInANamespaceThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, deployment(), configMap("1"))
+	refused := apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource(v1alpha1.ResourceRestartTrigger).GroupResource(), "web", errors.New("the namespace is being terminated"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	a.reconciler.client = interceptor.NewClient(a.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+	})
+	if result, err := a.reconciler.Reconcile(t.Context(), key); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("%+v, %v: the workload is looked at again and again", result, err)
 	}
 }

@@ -152,7 +152,8 @@ func (r *reconciler) ofRollout(ctx context.Context, object *v1alpha1.RestartRoll
 }
 
 // found passes on triggers that exist when the manager starts, because their workloads may have lost the annotation
-// before, and triggers with new objects, because users did not return their workloads yet when the objects were read.
+// before, triggers with new objects, because users did not return their workloads yet when the objects were read, and
+// deleted triggers, because without them users does not return their workloads any more.
 func found() predicate.TypedPredicate[*v1alpha1.RestartTrigger] {
 	return predicate.TypedFuncs[*v1alpha1.RestartTrigger]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.RestartTrigger]) bool {
@@ -160,7 +161,6 @@ func found() predicate.TypedPredicate[*v1alpha1.RestartTrigger] {
 				return a.Kind == b.Kind && a.Name == b.Name
 			})
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*v1alpha1.RestartTrigger]) bool { return false },
 	}
 }
 
