@@ -40,10 +40,11 @@ func (k Kind) Follow(ctx context.Context) {
 
 // Read passes on the existing objects.
 func (k Kind) Read(ctx context.Context) {
-	if err := k.API.List(ctx, k.List, k.Options...); err != nil {
+	list, ok := k.List.DeepCopyObject().(client.ObjectList) // empty: the client decodes into the objects of a list that has some
+	if !ok || k.API.List(ctx, list, k.Options...) != nil {
 		return
 	}
-	_ = meta.EachListItem(k.List, func(item runtime.Object) error { // the function returns no errors
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no errors
 		k.See(ctx, item.(client.Object))
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,15 +22,19 @@ var ErrDeleted = errors.New("has been deleted")
 // Object passes the object to done, at once and after every change, until done returns true. It returns the last
 // version.
 func Object[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (T, error) {
-	last := object
+	last, key := object, client.ObjectKeyFromObject(object)
 	see := func(now T) bool {
 		last = now
 		return done(now)
 	}
 	for {
-		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		object, ok := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) // empty: the client leaves fields that it does not read
+		if !ok {
+			return last, fmt.Errorf("follow %T: not a pointer", last) // cannot happen
+		}
+		if err := api.Get(ctx, key, object); err != nil {
 			if client.IgnoreNotFound(err) == nil {
-				return last, fmt.Errorf("%s %w", object.GetName(), ErrDeleted)
+				return last, fmt.Errorf("%s %w", key.Name, ErrDeleted)
 			}
 			return last, err
 		}
