@@ -26,6 +26,8 @@ var (
 	errNoTarget = errors.New("the workload does not exist")
 	// errUnreadable means that the selector of a rollout or of its workload is unreadable.
 	errUnreadable = errors.New("the target cannot be read")
+	// errDeleting means that the cache does not show yet that the rollout is being deleted.
+	errDeleting = errors.New("the RestartRollout is being deleted")
 	// errReplaced means that the cache still has an earlier rollout with this name, which may have had another workload.
 	errReplaced = errors.New("the RestartRollout has been deleted and created again")
 )
@@ -70,13 +72,16 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 
 // refresh reads from the API server what was observed from the cache. It reads PodDisruptionBudgets again if there are any.
 func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollout, of target, observed *rollout.Observation) error {
-	uid := object.UID
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+	var live v1alpha1.RestartRollout // empty: fields that the response does not have would be kept from the cache
+	switch err := r.live.Get(ctx, client.ObjectKeyFromObject(object), &live); {
+	case err != nil:
 		return fmt.Errorf("read RestartRollout: %w", err)
-	}
-	if object.UID != uid {
+	case live.UID != object.UID:
 		return errReplaced
+	case live.DeletionTimestamp != nil:
+		return errDeleting
 	}
+	*object = live
 	var err error
 	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
 		return err
