@@ -119,6 +119,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	nightly.Spec.Schedule, nightly.Spec.TimeZone = "0 3 * * *", "UTC"
 	nightly.Spec.RolloutTemplate.Spec.TargetRef = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	nightly.Spec.RolloutTemplate.Spec.Containers = v1alpha1.RolloutContainers("app")
+	nightly.Spec.RolloutTemplate.Metadata.Annotations = map[string]string{"example.com/ticket": "T-1", v1beta1.AnnotationReason: "leak"}
 	if err := f.config.API.Create(t.Context(), nightly); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestAScheduleIsTriggeredByHand(t *testing.T) {
 	name := list.Items[0].Name // the fixture adds a letter
 	f.printed(t, rolloutcli.Trigger(t.Context(), f.config, name), "2 of 2 pods")
 	made := f.rollout(t, name+"-x")
-	if len(made.OwnerReferences) > 0 || !strings.Contains(made.Annotations[v1beta1.AnnotationReason], "triggered by hand") || made.Spec.TTLSecondsAfterFinished == nil {
+	if len(made.OwnerReferences) > 0 || !strings.Contains(made.Annotations[v1beta1.AnnotationReason], "triggered by hand") || made.Annotations["example.com/ticket"] != "T-1" || made.Spec.TTLSecondsAfterFinished == nil {
 		t.Errorf("%+v", made)
 	}
 	var out strings.Builder

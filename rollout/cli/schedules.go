@@ -110,9 +110,10 @@ func Trigger(ctx context.Context, config Config, name string) error {
 	}
 	r := &restarter{Config: config}
 	object := &v1alpha1.RestartRollout{
-		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: generateName(name), Labels: template.Metadata.Labels, Annotations: map[string]string{v1beta1.AnnotationReason: config.Reason}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: generateName(name), Labels: template.Metadata.Labels, Annotations: schedule.Annotations(template.Metadata.Annotations)},
 		Spec:       template.Spec,
 	}
+	object.Annotations[v1beta1.AnnotationReason] = config.Reason
 	if object.Spec.TTLSecondsAfterFinished == nil { // the schedule's limits of kept rollouts are not about it
 		object.Spec.TTLSecondsAfterFinished = new(int32(requestTTL))
 	}

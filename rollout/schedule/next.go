@@ -194,7 +194,7 @@ func newRollout(schedule *v1alpha1.RestartSchedule, at time.Time) *v1alpha1.Rest
 	template := schedule.Spec.RolloutTemplate.DeepCopy()
 	created := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{
 		Namespace: schedule.Namespace, Name: fmt.Sprintf("%s-%d", schedule.Name, at.Unix()/60),
-		Labels: template.Metadata.Labels, Annotations: ownAnnotations(template.Metadata.Annotations),
+		Labels: template.Metadata.Labels, Annotations: Annotations(template.Metadata.Annotations),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindRestartSchedule, Name: schedule.Name, UID: schedule.UID, Controller: new(true),
 		}},
@@ -210,8 +210,8 @@ func newRollout(schedule *v1alpha1.RestartSchedule, at time.Time) *v1alpha1.Rest
 	return created
 }
 
-// ownAnnotations returns the annotations without Refit's own, which refit-manager sets.
-func ownAnnotations(of map[string]string) map[string]string {
+// Annotations returns the annotations of a template without Refit's own, which whoever creates the rollout sets.
+func Annotations(of map[string]string) map[string]string {
 	kept := make(map[string]string, len(of))
 	for key, value := range of {
 		if !strings.HasPrefix(key, v1alpha1.GroupVersion().Group+"/") {
