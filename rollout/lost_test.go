@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/rollout"
 )
@@ -119,5 +120,45 @@ func TestARestartThatEndsItsPodIsAFailure(t *testing.T) {
 	}
 	if _, reason := f.condition("Failed"); reason != v1alpha1.ReasonPodsFailed || f.rollout.Status.FailedPods != 1 {
 		t.Errorf("%s: %+v", reason, f.rollout.Status)
+	}
+}
+
+// Somebody deletes a request whose container is being stopped: the stop goes on, so the pod is restarted, and only once.
+func TestAPodWhoseRequestIsDeletedDuringItsStopIsRestarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2)
+	f.look()
+	f.stopping("web-1")
+	f.request("web-1").DeletionTimestamp = &metav1.Time{Time: f.now}
+	if started := f.look(); started != nil || f.rollout.Status.RestartingPods != 1 {
+		t.Errorf("while it is stopped: started %v, %+v", started, f.rollout.Status)
+	}
+	f.replace("web-1")
+	if started := f.look(); !slices.Equal(started, []string{"web-0"}) || f.rollout.Status.RestartedPods != 1 {
+		t.Errorf("when it runs again: started %v, %+v", started, f.rollout.Status)
+	}
+	f.restart("web-0")
+	if f.look(); f.rollout.Status.RestartedPods != 2 || f.rollout.Status.CompletionTime == nil {
+		t.Errorf("at the end: %+v", f.rollout.Status)
+	}
+}
+
+// A request that is deleted before it has stopped anything is created again.
+func TestAPodWhoseRequestIsDeletedBeforeItsStopIsStillRestarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.request("web-0").DeletionTimestamp = &metav1.Time{Time: f.now}
+	f.now = f.now.Add(time.Minute) // longer than a stop that might have begun
+	f.request("web-0").Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: v1beta1.ContainerRecreateRequestPending}}
+	if started := f.look(); !slices.Equal(started, []string{"web-0"}) {
+		t.Errorf("started %v: %+v", started, f.rollout.Status)
+	}
+	again := f.observed.Requests[1]
+	if again.Name != f.observed.Requests[0].Name {
+		t.Fatalf("%s and %s", again.Name, f.observed.Requests[0].Name)
+	}
+	if started := f.look(); started != nil || f.rollout.Status.RestartingPods != 1 {
+		t.Errorf("started %v beside the new request: %+v", started, f.rollout.Status)
 	}
 }

@@ -196,15 +196,16 @@ func (v *view) observe(observed Observation) {
 	slices.SortFunc(v.pods, order(v.rollout))
 }
 
-// own returns the request by which the rollout restarts the pod, or nil.
-func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
+// own returns the request by which the rollout restarts the pod, or nil. A request that is being deleted counts only if there is
+// no other one of its name.
+func (v *view) own(p *corev1.Pod) (own *v1beta1.ContainerRecreateRequest) {
 	name := RequestName(v.rollout, p)
 	for _, request := range v.requests[p.Name] {
-		if request.Name == name && metav1.IsControlledBy(request, v.rollout) {
-			return request
+		if request.Name == name && metav1.IsControlledBy(request, v.rollout) && (own == nil || own.DeletionTimestamp != nil) {
+			own = request
 		}
 	}
-	return nil
+	return own
 }
 
 // setStage determines the progress of the restart of a pod, and the state of the pod for budgets.
@@ -212,8 +213,14 @@ func (v *view) setStage(p *pod) {
 	var again recheck.At
 	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], v.minReady, v.now)
 	v.again(again.Time)
+	if v.withdrawn(p) && (!knowsInstances(p.request) || !showsRestart(p.Pod, p.request)) {
+		p.request = nil // it does nothing any more
+	}
 	switch {
 	case p.stage == failed:
+	case v.withdrawn(p):
+		p.stage = restarted
+		p.budget.UnderWay = p.budget.UnderWay || !p.budget.Available
 	case p.request == nil:
 		if lacks := v.missingContainer(p.Pod); lacks != "" {
 			p.stage, p.failure = failed, v1alpha1.PodFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
@@ -223,6 +230,11 @@ func (v *view) setStage(p *pod) {
 	default:
 		v.setEndedStage(p)
 	}
+}
+
+// withdrawn reports whether the request of a pod was deleted before its end, and what it had begun has ended.
+func (v *view) withdrawn(p *pod) bool {
+	return p.request != nil && p.request.DeletionTimestamp != nil && !crr.Completed(p.request) && !crr.StopUnderWay(p.request, p.Pod, v.now)
 }
 
 // setEndedStage does the same for a pod with a completed request. The restart counts as in progress until the pod is
