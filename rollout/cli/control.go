@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,7 +45,7 @@ func Abort(ctx context.Context, config Config, name string) error {
 	}
 	err = config.change(ctx, object, func(spec *v1alpha1.RestartRolloutSpec) {
 		// The deadline of a paused rollout begins when it continues; the partition leaves all pods as they are until then.
-		spec.Paused, spec.Partition, spec.ActiveDeadlineSeconds = false, new(intstr.FromString("100%")), new(int64(shortestDeadline))
+		spec.Paused, spec.Partition, spec.ActiveDeadlineSeconds = false, new(intstr.FromInt32(math.MaxInt32)), new(int64(shortestDeadline))
 	})
 	if err != nil {
 		return err

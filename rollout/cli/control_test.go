@@ -60,17 +60,21 @@ func TestARolloutIsPausedAndResumed(t *testing.T) {
 	}
 }
 
-// Also a paused rollout begins no restart between its abort and its end.
+// Also a paused rollout begins no restart between its abort and its end, and also of a workload that has just been scaled down.
 func TestAnAbortedRolloutBeginsNothingAndFails(t *testing.T) {
 	t.Parallel()
-	for _, paused := range []bool{false, true} {
+	for _, tt := range []struct {
+		paused   bool
+		replicas int32
+	}{{false, 2}, {true, 2}, {true, 1}} {
+		paused := tt.paused
 		f := newFixture(t)
 		object := f.began(t)
 		object.Spec.Paused, object.Spec.MaxUnavailable = paused, new(intstr.FromInt32(1))
 		now := time.Now()
 		object.CreationTimestamp = metav1.NewTime(now)
 		pods := []string{"web-abc-1", "web-abc-2"}
-		observed := rollout.Observation{Replicas: int32(len(pods))}
+		observed := rollout.Observation{Replicas: tt.replicas}
 		for _, name := range pods {
 			p := pod(name)
 			p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
