@@ -46,6 +46,13 @@ type ContainerStatus struct {
 	PreStopHandler string // corev1.LifecycleHandler as JSON; empty without a hook
 }
 
+// BelongsTo reports whether kubelet has created the instance for this container of a pod. uid is the UID of the pod in the runtime.
+// The container IDs in the status of a pod are no proof of that: whoever may write the status may put the ID of an instance of
+// another pod there.
+func (c *Container) BelongsTo(uid, namespace, pod, container string) bool {
+	return c.PodUID == uid && c.PodNamespace == namespace && c.PodName == pod && c.Name == container
+}
+
 // ListContainers lists the instances of one pod, or of all pods for an empty podUID, newest first. It leaves out duplicates
 // and instances of another pod, which a runtime should not send, because listed instances may be stopped.
 func (c *Client) ListContainers(ctx context.Context, podUID string) ([]Container, error) {

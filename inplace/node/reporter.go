@@ -237,6 +237,9 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 	if err != nil {
 		return instance{}, err
 	}
+	if !seen.BelongsTo(kubelet.RuntimePodUID(pod), pod.Namespace, pod.Name, status.Name) { // it may be stopped, and its hook run
+		return instance{}, fmt.Errorf("container ID %q is not of this container: %w", status.ContainerID, cri.ErrNotFound)
+	}
 	is := instance{hash: seen.Hash, image: seen.Image}
 	envs := reported.MetadataEnvs(kubelet.ContainerIn(pod.Spec.Containers, status.Name))
 	if len(envs) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ type world struct {
 	hash     map[string]string            // by runtime's container ID
 	image    map[string]string            // likewise
 	env      map[string]map[string]string // likewise; nil: not told
+	owner    map[string]corev1.Pod        // likewise; the world's pod if there is none
 	writes   []string
 	stopped  []string
 	begun    []time.Time // of stops
@@ -136,7 +138,13 @@ func (w *world) reported() v1beta1.RuntimeContainerMetaSet {
 func (w *world) ContainerStatus(_ context.Context, id string) (cri.ContainerStatus, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return cri.ContainerStatus{Container: cri.Container{ID: id, Image: w.image[id]}, Hash: w.hash[id]}, nil
+	pod, name := w.pod, id[:max(strings.LastIndexByte(id, '-'), 0)]
+	if other, ok := w.owner[id]; ok {
+		pod = &other
+	}
+	return cri.ContainerStatus{Container: cri.Container{
+		ID: id, Name: name, Image: w.image[id], PodUID: string(pod.UID), PodNamespace: pod.Namespace, PodName: pod.Name,
+	}, Hash: w.hash[id]}, nil
 }
 
 func (w *world) Environment(_ context.Context, id string) (map[string]string, error) {

@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/internal/guard"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/probe/node/execprobe"
 	"github.com/refit-project/refit/probe/node/probespec"
@@ -155,7 +157,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 	if now != nil {
 		next.busy = now.busy
 	}
-	spec, err := m.specFor(ctx, p, next)
+	spec, err := m.specFor(ctx, p, pod, next)
 	if err != nil {
 		return nil, false, err
 	}
@@ -175,9 +177,11 @@ func (m *Manager) hasEnded(p *podAtWork, instance string) bool {
 	return m.ended[p.UID][id]
 }
 
-func (m *Manager) specFor(ctx context.Context, p *podAtWork, r *running) (probe.Spec, error) {
+func (m *Manager) specFor(ctx context.Context, p *podAtWork, pod *corev1.Pod, r *running) (probe.Spec, error) {
 	_, id, _ := strings.Cut(r.where.Instance, "://")
+	uid, container := kubelet.RuntimePodUID(pod), r.wanted.ContainerName
 	exec := &execprobe.Execer{
+		Owns:    func(c *cri.Container) bool { return c.BelongsTo(uid, p.Namespace, p.Name, container) },
 		Runtime: m.config.Runtime, ID: id, Calls: ctx, Work: &m.calls, Busy: r.busy, Queue: m.turns, Owner: p.owner(),
 		Guard: m.config.Guard, Subject: p.subject(),
 	}

@@ -18,6 +18,7 @@ import (
 
 // Runtime runs commands in containers; *cri.Client implements it.
 type Runtime interface {
+	ContainerStatus(ctx context.Context, id string) (cri.ContainerStatus, error)
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 }
 
@@ -29,7 +30,10 @@ type Runtime interface {
 // that leaves children behind cannot use up the runtime at the expense of others.
 type Execer struct {
 	Runtime Runtime
-	ID      string // of the container instance
+	ID      string // of the container instance, from the status of the pod
+	// Owns reports whether an instance is of the probed container. Nothing is run in another one, whose ID somebody may have put
+	// into the status.
+	Owns    func(*cri.Container) bool
 	Timeout time.Duration
 	Calls   context.Context //nolint:containedctx // the context of the Manager, which outlasts the context of a probe
 	Work    *sync.WaitGroup // calls in progress
@@ -40,6 +44,7 @@ type Execer struct {
 	Subject guard.Subject
 	Waited  func(time.Duration) // called with how long the probe waited for the pod's turn
 	pace    turns.Pace          // used by the goroutine of the call only
+	owned   bool                // likewise: Owns has returned true
 	turn    *turns.Turn         // of the next call; used by the worker's goroutine only
 }
 
@@ -88,6 +93,9 @@ func (e *Execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 		begin := time.Now()
 		var result cri.ExecResult
 		err := e.Guard.Do("probe", e.Subject, func() (err error) {
+			if err = e.check(); err != nil {
+				return err
+			}
 			result, err = e.Runtime.ExecSync(e.Calls, e.ID, command, e.Timeout)
 			return err
 		})
@@ -106,6 +114,21 @@ func (e *Execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 	case <-ctx.Done():
 		return probe.Execution{}, ctx.Err()
 	}
+}
+
+// check returns an error if the instance is not of the probed container.
+func (e *Execer) check() error {
+	if e.owned {
+		return nil
+	}
+	status, err := e.Runtime.ContainerStatus(e.Calls, e.ID)
+	if err != nil {
+		return err
+	}
+	if e.owned = e.Owns(&status.Container); !e.owned {
+		return fmt.Errorf("container ID %.12s is not of this container: %w", e.ID, cri.ErrNotFound)
+	}
+	return nil
 }
 
 const (

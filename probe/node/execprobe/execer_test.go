@@ -23,6 +23,8 @@ type runtime struct {
 	result cri.ExecResult
 	err    error
 	calls  atomic.Int32
+	looks  atomic.Int32
+	of     string // the container to which the instance belongs
 }
 
 func (r *runtime) ExecSync(context.Context, string, []string, time.Duration) (cri.ExecResult, error) {
@@ -30,6 +32,11 @@ func (r *runtime) ExecSync(context.Context, string, []string, time.Duration) (cr
 	result, err := r.result, r.err
 	time.Sleep(r.takes)
 	return result, err
+}
+
+func (r *runtime) ContainerStatus(context.Context, string) (cri.ContainerStatus, error) {
+	r.looks.Add(1)
+	return cri.ContainerStatus{Container: cri.Container{Name: r.of}}, nil
 }
 
 // bench is one exec probe on a node of four CPUs, in a bubble of its own time.
@@ -43,10 +50,11 @@ type bench struct {
 func inBench(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, runtime: &runtime{takes: 10 * time.Millisecond}}
+		b := &bench{t: t, runtime: &runtime{takes: 10 * time.Millisecond, of: "game"}}
 		var calls sync.WaitGroup
 		defer calls.Wait()
 		b.Execer = &execprobe.Execer{
+			Owns:    func(c *cri.Container) bool { return c.Name == "game" },
 			Runtime: b.runtime, ID: "game-1", Timeout: time.Second, Calls: t.Context(), Work: &calls, Busy: make(chan struct{}, 1),
 			Queue: turns.New(4, 1), Owner: turns.Owner{Namespace: "shop", Pod: "a"}, Waited: func(d time.Duration) { b.waited = append(b.waited, d) },
 		}
@@ -167,4 +175,25 @@ func TestErrorsOfTheRuntime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// It is asked once to whom the instance belongs, unless it is another container.
+func TestNothingRunsInAnotherContainer(t *testing.T) {
+	t.Parallel()
+	inBench(t, func(b *bench) {
+		for range 3 {
+			if _, err := b.probe(); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		if calls, looks := b.runtime.calls.Load(), b.runtime.looks.Load(); calls != 3 || looks != 1 {
+			b.t.Errorf("%d calls after %d looks", calls, looks)
+		}
+	})
+	inBench(t, func(b *bench) {
+		b.runtime.of = "bank"
+		if _, err := b.probe(); !errors.Is(err, probe.ErrNotRun) || b.runtime.calls.Load() != 0 {
+			b.t.Errorf("%v after %d calls", err, b.runtime.calls.Load())
+		}
+	})
 }
