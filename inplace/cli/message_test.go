@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	inplacecli "github.com/refit-project/refit/inplace/cli"
@@ -39,6 +40,19 @@ func TestWhatThePodCannotHaveIsWrongUsageAlsoInADryRun(t *testing.T) {
 	}
 	if _, err := change.Image([]string{"app=NGINX:1"}); console.ExitCode(err) != console.ExitRefused || !strings.Contains(err.Error(), "not a reference of an image") {
 		t.Errorf("no reference: %v", err)
+	}
+}
+
+// Nothing is pulled or written for a pod that is about to end.
+func TestAPodThatIsBeingDeletedIsNotUpdated(t *testing.T) {
+	t.Parallel()
+	for _, dry := range []bool{true, false} {
+		s := newServer()
+		s.pod.DeletionTimestamp = new(metav1.Now())
+		_, err := s.set(t.Context(), inplacecli.Config{DryRun: dry}, must(change.Image([]string{"app=app:2"})))
+		if console.ExitCode(err) != console.ExitRefused || !strings.Contains(err.Error(), "pod web is being deleted") || len(s.writes) > 0 {
+			t.Errorf("dry run %t: %v after %d writes", dry, err, len(s.writes))
+		}
 	}
 }
 

@@ -124,8 +124,11 @@ func (u *updater) update(ctx context.Context, namespace, name string) error {
 	return u.finish(ctx)
 }
 
-// check refuses options that do not fit the pod.
+// check refuses pods that are being deleted, and options that do not fit the pod.
 func (u *updater) check() error {
+	if u.pod.DeletionTimestamp != nil {
+		return fmt.Errorf("%w: pod %s is being deleted", console.ErrRefused, u.pod.Name)
+	}
 	if u.Options.DrainSeconds > 0 && gate.Of(u.pod) == "" {
 		return fmt.Errorf("%w: pod %s has no readiness gate KruisePodReady or InPlaceUpdateReady, so it cannot be drained: "+
 			"add readinessGates to its template, or leave --drain-seconds out", console.ErrUsage, u.pod.Name)
