@@ -213,7 +213,7 @@ func (v *view) setStage(p *pod) {
 	var again recheck.At
 	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], v.minReady, v.now)
 	v.again(again.Time)
-	if v.withdrawn(p) && !(knowsInstances(p.request) && showsRestart(p.Pod, p.request)) {
+	if v.withdrawn(p) && (!knowsInstances(p.request) || !showsRestart(p.Pod, p.request)) {
 		p.request = nil // it does nothing any more
 	}
 	switch {

@@ -101,6 +101,20 @@ type Command struct {
 	Argv []string
 	// Echo shows the output while it comes; else it is only shown, from its end, when the command fails.
 	Echo bool
+	// Low gives the command only what other programs leave of the processors.
+	Low bool
+}
+
+// lowPriority starts the command in its arguments with the lowest priority. Linux shares the processors between sessions, unless
+// that is turned off, and only then between the processes of each: sched(7).
+const lowPriority = `{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"`
+
+// argv returns the program to run with its arguments.
+func (c *Command) argv() []string {
+	if !c.Low {
+		return c.Argv
+	}
+	return append([]string{"sh", "-c", lowPriority, "sh"}, c.Argv...)
 }
 
 // Run reports a command as a step. The error holds the end of its output.
@@ -117,12 +131,13 @@ func (r *Reporter) run(ctx context.Context, name string, command Command) error 
 	if err != nil {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	process := exec.CommandContext(ctx, command.Argv[0], command.Argv[1:]...)
+	argv := command.argv()
+	process := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	// The cluster's program shows times too: from the same clock.
 	process.Dir, process.Env = command.Dir, append(os.Environ(), "PROGRESS_START="+r.start.Format(time.RFC3339Nano))
 	process.Env = append(process.Env, command.Env...)
-	// A process group of its own, so that an interrupt ends the command with all that it has started.
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session and a process group of its own, so that an interrupt ends the command with all that it has started.
+	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGTERM) }
 	process.WaitDelay = killDelay
 	process.Stdout = log
