@@ -109,12 +109,9 @@ type Command struct {
 // that is turned off, and only then between the processes of each: sched(7).
 const lowPriority = `{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"`
 
-// argv returns the program to run with its arguments.
-func (c *Command) argv() []string {
-	if !c.Low {
-		return c.Argv
-	}
-	return append([]string{"sh", "-c", lowPriority, "sh"}, c.Argv...)
+// LowPriority returns a command that lowers the priority of its session, and then is the one in its arguments.
+func LowPriority(argv ...string) []string {
+	return append([]string{"sh", "-c", lowPriority, "sh"}, argv...)
 }
 
 // Run reports a command as a step. The error holds the end of its output.
@@ -131,7 +128,10 @@ func (r *Reporter) run(ctx context.Context, name string, command Command) error 
 	if err != nil {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	argv := command.argv()
+	argv := command.Argv
+	if command.Low {
+		argv = LowPriority(argv...)
+	}
 	process := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	// The cluster's program shows times too: from the same clock.
 	process.Dir, process.Env = command.Dir, append(os.Environ(), "PROGRESS_START="+r.start.Format(time.RFC3339Nano))

@@ -29,6 +29,7 @@ func TestRun(t *testing.T) {
 		"fails":           {command: step.Command{Argv: []string{"sh", "-c", "echo why >&2; exit 3"}}, fault: []string{"exit status 3", "why"}},
 		"fails, echoed":   {command: step.Command{Argv: []string{"sh", "-c", "echo why; exit 3"}, Echo: true}, fault: []string{"exit status 3"}, shown: "why\n"},
 		"environment":     {command: step.Command{Argv: []string{"sh", "-c", "echo $WHO"}, Env: []string{"WHO=me"}, Echo: true}, shown: "me\n"},
+		"low priority":    {command: step.Command{Argv: []string{"nice"}, Low: true, Echo: true}, shown: "19\n"},
 		"no such program": {command: step.Command{Argv: []string{"no-such-program"}}, fault: []string{"no-such-program"}},
 	} {
 		t.Run(name, func(t *testing.T) {

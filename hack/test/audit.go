@@ -43,7 +43,7 @@ func (s *suite) rules(ctx context.Context) error {
 		faults = append(faults, s.report.Run(ctx, "promtool "+args[0]+" rules", step.Command{
 			Dir: filepath.Join(s.root, "hack", "monitoring"),
 			// Without service discovery, whose dependencies are most of Prometheus'. go tool does not know build tags.
-			Argv: s.argv(append([]string{"go", "run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)...),
+			Argv: append([]string{"go", "run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...), Low: s.low,
 		}))
 	}
 	return errors.Join(faults...)

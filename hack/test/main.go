@@ -50,7 +50,7 @@ type suite struct {
 	report *step.Reporter
 	part   string            // one of parts, or all but partE2E if empty
 	tool   map[string]string // paths of the tools of tools/go.mod
-	nice   []string          // the command that starts a step's program at a lower priority, or empty
+	low    bool              // programs get only what others leave of the processors
 	ran    *ran
 }
 
@@ -164,7 +164,7 @@ func (s *suite) lint(ctx context.Context, modules []string) error {
 	for _, module := range modules {
 		faults = append(faults, s.report.Run(ctx, "lint "+named(module), step.Command{
 			Dir:  filepath.Join(s.root, module),
-			Argv: s.argv(s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."),
+			Argv: []string{s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."}, Low: s.low,
 		}))
 	}
 	faults = append(faults, s.report.Run(ctx, "lint of .github/workflows", step.Command{Dir: s.root, Argv: []string{s.tool["actionlint"], "-shellcheck=", "-pyflakes="}}))

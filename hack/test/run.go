@@ -169,7 +169,7 @@ func (s *suite) cluster(elem ...string) string {
 func (s *suite) goTest(ctx context.Context, name, dir string, env []string, args ...string) error {
 	events := filepath.Join(s.root, "dist", "test", strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
 	argv := []string{s.tool["gotestsum"], "--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=all", "--jsonfile=" + events, "--", "-vet=off", "-ldflags=-s"}
-	fault := s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: s.argv(append(argv, args...)...), Echo: true})
+	fault := s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: append(argv, args...), Echo: true, Low: s.low})
 	return errors.Join(fault, s.count(name, events))
 }
 

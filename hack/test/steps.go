@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/hack/test/verdict"
 )
 
@@ -58,12 +59,17 @@ func byTime(modules []string) (now, later []string) {
 // lowPriority returns the same suite, whose programs get little of a processor that others need.
 func (s *suite) lowPriority() *suite {
 	low := *s
-	low.nice = []string{"nice", "-n", "10"}
+	low.low = true
 	return &low
 }
 
-// argv is a command with the priority of the suite.
-func (s *suite) argv(command ...string) []string { return append(slices.Clone(s.nice), command...) }
+// argv is a command with the priority of the suite that is no step of its own.
+func (s *suite) argv(command ...string) []string {
+	if !s.low {
+		return command
+	}
+	return append([]string{"setsid"}, step.LowPriority(command...)...)
+}
 
 // ran is what the steps' tests did. Steps run side by side.
 type ran struct {
