@@ -34,8 +34,8 @@ func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 		"an init container":      claimed + "spec: {initContainers: [" + `{name: first, image: "f:1", command: [evil], env: [{name: IS_INJECTED, value: "true"}]}` + "], containers: [" + app + "]}",
 		"a volume of its own":    claimed + "spec: {volumes: [{name: spool, hostPath: {path: /}}], containers: [" + app + "]}",
 		"all of the sidecars":    claimed + "spec: {containers: [" + `{name: back, image: "x:1", env: [{name: IS_INJECTED, value: "true"}]}, ` + app + `, {name: agent, image: "x:1", env: [{name: IS_INJECTED, value: "true"}]}]}`,
-		"in another order": claimed + "spec: {containers: [" + ownOf("agent", "back") + ", " + app + ", " + ownOf("native") + "], volumes: [{name: spool, hostPath: {path: /}}]}",
-		"in both lists":    claimed + "spec: {initContainers: [" + ownOf("back", "first", "agent", "native") + "], containers: [" + ownOf("native", "back", "first") + ", " + app + ", " + ownOf("agent") + "]}",
+		"in another order":       claimed + "spec: {containers: [" + ownOf("agent", "back") + ", " + app + ", " + ownOf("native") + "], volumes: [{name: spool, hostPath: {path: /}}]}",
+		"in both lists":          claimed + "spec: {initContainers: [" + ownOf("back", "first", "agent", "native") + "], containers: [" + ownOf("native", "back", "first") + ", " + app + ", " + ownOf("agent") + "]}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
