@@ -3,10 +3,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
+# End-to-end tests of refit-sidecar that need no kubelet API of the pod's node.
+ON_VIRTUAL_NODES := OfAVirtualNode|SidecarExecutes|HotUpdateChanges|RefusedUpdates|Precheck|UpdateFromAConfigMap|AcceptedRevision|NativeSidecar|ProbeFlips|PodProbeAnnotation|ConfigurationIs|ConfigurationOfThe|WithoutShared|DeletedFiles|RestoreOutlasts|AnUpdateTakes
 
-.PHONY: help bench hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help bench e2e-virtual hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
-	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
+	@{ grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
 demo: ## Restart a container in place on a real cluster (or yours: KUBECONFIG and IMAGE_REPO) and print a timeline
 	@hack/run.sh demo
@@ -47,6 +49,10 @@ release: ## Build a release of this commit into dist/release (VERSION=v1.2.3, RE
 
 e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
 	@hack/e2e.sh '$(RUN)'
+
+e2e-virtual: ## Tests of refit-sidecar in pods of a virtual node, on the cluster that is up (RUN=TestName)
+	@mkdir -p dist/bin && cd test/virtualnode && go build -o ../../dist/bin/virtual-node .
+	@REFIT_VIRTUAL_NODE=$(CURDIR)/dist/bin/virtual-node hack/e2e.sh '$(or $(RUN),$(ON_VIRTUAL_NODES))'
 
 hostile: ## Attacks by one tenant beside the operations of another, 200 of each kind, on the cluster that is up
 	@REFIT_HOSTILE=long hack/e2e.sh "TestATenantHarmsNobodyElse|TestAManagerStartsBesideLargePods" -timeout=60m

@@ -61,6 +61,7 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 		},
 		"unit tests of api":              {},
 		"unit tests of test/cluster":     {},
+		"unit tests of test/virtualnode": {},
 		"unit tests of hack/images":      {},
 		"unit tests of hack/chart":       {},
 		"unit tests of examples/inplace": {Required: map[string]int{`\.TestTheUpdateIsWrittenToThePod$`: 1}},
@@ -93,7 +94,7 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`:                                4,
 			`test/e2e\.Test(ANamespaceAsksForReadinessGates|SidecarsOfAJobEndWithIt|ASidecarSetAsksForFieldsOfThePod|PodsOnVirtualNodes)$`: 4,
 			`test/e2e\.TestTutorials/`: 8, `test/e2e\.TestATenantHarmsNobodyElse$`: 1,
-		}, MaySkip: map[string]string{`test/e2e\.TestAManagerStartsBesideLargePods$`: "make hostile runs it"}},
+		}, MaySkip: skippedEndToEnd()},
 		chaosStep: {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {
@@ -108,12 +109,20 @@ func expected(part string, kubernetes int) map[string]verdict.Expected {
 	return quick
 }
 
+// skippedEndToEnd are the end-to-end tests that only another target runs.
+func skippedEndToEnd() map[string]string {
+	return map[string]string{
+		`test/e2e\.TestAManagerStartsBesideLargePods$`: "make hostile runs it",
+		`test/e2e\.Test\w+OfAVirtualNode$`:             "make e2e-virtual runs it",
+	}
+}
+
 // anyVersion is what the end-to-end tests are held to on a version of Kubernetes that make test does not run on. Tests that need a
 // newer one may be skipped.
 func anyVersion(kubernetes int) verdict.Expected {
 	return verdict.Expected{
 		Required:   map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 130},
-		MaySkip:    map[string]string{`test/e2e\.TestAManagerStartsBesideLargePods$`: "make hostile runs it"},
+		MaySkip:    skippedEndToEnd(),
 		Kubernetes: kubernetes,
 	}
 }

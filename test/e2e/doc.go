@@ -5,6 +5,7 @@
 //	KUBECONFIG           the cluster, whose namespace refit-system is overwritten
 //	REFIT_E2E_INSTALL=0  test what is installed already
 //	REFIT_E2E_IMAGES     full names of images, instead of those that hack/images.sh has pushed
+//	REFIT_VIRTUAL_NODE   program of test/virtualnode: the example pods of deploy/sidecar run on a virtual node
 //
 // Images are those that hack/images.sh has pushed. Tests that break parts of the cluster run only on one that
 // test/cluster has made; those that are about a node's daemon need two nodes.

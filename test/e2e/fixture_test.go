@@ -34,6 +34,7 @@ type fixture struct {
 	*cluster
 	t         *testing.T
 	namespace string
+	virtual   *virtualNode // nil: no test of virtual nodes
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -135,7 +136,7 @@ func (s *fixture) exec(pod, container, line string) string {
 	var out string
 	err := until(s.t.Context(), patience, func(ctx context.Context) (bool, error) {
 		var err error
-		out, err = s.kubectl(ctx, "", "--namespace", s.namespace, "exec", pod, "--container", container, "--", "sh", "-c", line)
+		out, err = s.kubectl(ctx, "", s.inContainer(ctx, pod, container, line)...)
 		return err == nil, nil
 	})
 	s.check(err, "exec %q in container %s: %s", line, container, out)

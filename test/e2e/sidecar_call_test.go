@@ -16,12 +16,13 @@ import (
 	"github.com/refit-project/refit/hack/portforward"
 )
 
-func (s *sidecarFixture) port(pod string, number int) *portforward.Port {
+func (s *sidecarFixture) port(ctx context.Context, pod string, number int) *portforward.Port {
+	namespace, name := s.at(ctx, pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := fmt.Sprint(pod, number)
+	key := fmt.Sprint(namespace, name, number)
 	if s.ports[key] == nil {
-		s.ports[key] = &portforward.Port{Kubectl: s.program, Namespace: s.namespace, Pod: pod, Number: number}
+		s.ports[key] = &portforward.Port{Kubectl: s.program, Namespace: namespace, Pod: name, Number: number}
 	}
 	return s.ports[key]
 }
@@ -56,7 +57,7 @@ func (s *sidecarFixture) send(ctx context.Context, c call) (answer, error) {
 	if c.mediaType != "" {
 		request.Header.Set("Content-Type", c.mediaType)
 	}
-	response, err := s.port(c.pod, c.port).Client(callTimeout).Do(request)
+	response, err := s.port(ctx, c.pod, c.port).Client(callTimeout).Do(request)
 	if err != nil {
 		return answer{}, err
 	}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -58,6 +59,9 @@ var clusterWide = sync.OnceValue(func() error {
 func newSidecarFixture(t *testing.T, edits ...string) *sidecarFixture {
 	t.Helper()
 	s := &sidecarFixture{fixture: newFixture(t), ports: map[string]*portforward.Port{}}
+	if program := os.Getenv(virtualProgram); program != "" {
+		s.startVirtualNode(program)
+	}
 	s.check(clusterWide(), "apply what all namespaces share")
 	t.Cleanup(s.closePorts)
 	s.apply(s.example("10-rbac.yaml"))
@@ -116,7 +120,7 @@ func (s *sidecarFixture) examplePod(name string) *corev1.Pod {
 		found = pod
 	}
 	found.Namespace = s.namespace
-	return found
+	return s.placed(found)
 }
 
 // deployment is a pod as a Deployment of one.

@@ -149,9 +149,7 @@ func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
 	pod := s.podOfDeployment("deleted", "")
 	s.accepted(pod.Name, "v1")
 	s.remembered("Deployment.deleted", "v1")
-	in := func(command string) []string {
-		return []string{"--namespace", s.namespace, "exec", pod.Name, "--container=nginx", "--", "sh", "-c", command}
-	}
+	in := func(command string) []string { return s.inContainer(t.Context(), pod.Name, "nginx", command) }
 	s.await("the files of the sidecar to be deleted", func(ctx context.Context) (bool, error) {
 		_, err := s.kubectl(ctx, "", in("rm -rf /etc/nginx/conf.d/..refit")...) // fails if the sidecar writes at that moment
 		return err == nil, nil

@@ -44,21 +44,30 @@ func (s *fixture) withoutDaemon(node string) {
 	})
 }
 
+// placedWithoutDaemon returns what places a pod on a node without a daemon: the virtual node, or a node that the daemon leaves.
+func (s *sidecarFixture) placedWithoutDaemon() func(*corev1.Pod) *corev1.Pod {
+	s.t.Helper()
+	if s.virtual != nil {
+		return func(pod *corev1.Pod) *corev1.Pod { return pod } // examplePod has placed it
+	}
+	s.needsOwnCluster(s.t)
+	s.needsTwoNodes(s.t)
+	node := s.nodes[1]
+	s.withoutDaemon(node)
+	return func(pod *corev1.Pod) *corev1.Pod { return on(node, pod) }
+}
+
 // TestSidecarExecutesRequestsWhereNoDaemonRuns is not parallel: it takes the daemon of a node away, and others need it.
 func TestSidecarExecutesRequestsWhereNoDaemonRuns(t *testing.T) {
 	s := newSidecarFixture(t, "      # - name: container_recreate", "      - name: container_recreate")
-	s.needsOwnCluster(t)
-	s.needsTwoNodes(t)
-	node := s.nodes[1]
-	s.withoutDaemon(node)
-
+	where := s.placedWithoutDaemon()
 	pods := map[string]*corev1.Pod{}
 	for name, change := range map[string]func(*corev1.PodSpec){
 		"web":   func(*corev1.PodSpec) {},
 		"never": func(spec *corev1.PodSpec) { spec.RestartPolicy = corev1.RestartPolicyNever },
 		"apart": func(spec *corev1.PodSpec) { spec.ShareProcessNamespace = new(false) },
 	} {
-		pod := on(node, s.examplePod("pod.yaml"))
+		pod := where(s.examplePod("pod.yaml"))
 		pod.Name = name
 		change(&pod.Spec)
 		s.check(s.Create(t.Context(), pod), "make pod %s", name)

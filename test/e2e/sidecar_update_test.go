@@ -117,7 +117,10 @@ func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
 
 func (s *sidecarFixture) logLines(pod, container string) []string {
 	s.t.Helper()
-	return strings.Split(s.run("logs", pod, "--container", container), "\n")
+	namespace, name := s.at(s.t.Context(), pod)
+	out, err := s.kubectl(s.t.Context(), "", "--namespace", namespace, "logs", name, "--container", container)
+	s.check(err, "logs: %s", out)
+	return strings.Split(out, "\n")
 }
 
 // TestUpdateFromAConfigMap needs nobody to send a request: the object is watched through the API.
