@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarmode"
+	"github.com/refit-project/refit/sidecarset/admission"
 )
 
 func TestConfigurationsOfTheSidecarAreValid(t *testing.T) {
@@ -37,7 +39,22 @@ func TestConfigurationsOfTheSidecarAreValid(t *testing.T) {
 	}
 }
 
-// TestSidecarSetInjectsTheContainerOfTheExample: no test cluster has SidecarSets, but the pod beside it is tested on one.
+func TestTheSidecarSetOfTheExampleIsAdmitted(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../deploy/sidecar/examples/sidecarset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set v1beta1.SidecarSet
+	if err := yaml.UnmarshalStrict(text, &set); err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range admission.Check(&set, nil, nil) {
+		t.Error(refused)
+	}
+}
+
+// TestSidecarSetInjectsTheContainerOfTheExample: what the end-to-end tests show of the pod is true of the SidecarSet.
 func TestSidecarSetInjectsTheContainerOfTheExample(t *testing.T) {
 	t.Parallel()
 	type spec struct {
