@@ -55,8 +55,12 @@ func TestPodsFollowTheTemplateInPlaceOneAfterAnother(t *testing.T) {
 // A process that dies after any write leaves what another one continues.
 func TestUpdateSurvivesTheEndOfTheProcess(t *testing.T) {
 	t.Parallel()
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
 	for _, kind := range kinds {
-		for dies := range 12 {
+		for dies := 0; dies < 12; dies += step {
 			w := newWorld(t, kind, 3)
 			before := w.uids()
 			w.edit(image("app:2"))
