@@ -42,7 +42,7 @@ func (s *suite) beside(ctx context.Context, modules, later []string) []error {
 }
 
 // timeless are modules whose tests depend on no time, and on nothing that the tests on the cluster change.
-var timeless = []string{"hack/chart", "hack/monitoring", "hack/release"}
+var timeless = []string{"hack/chart", "hack/monitoring", "hack/release", "test/virtualnode"}
 
 // byTime returns the modules whose tests run before those on the cluster, and those whose tests run beside them.
 func byTime(modules []string) (now, later []string) {
