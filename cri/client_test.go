@@ -2,6 +2,7 @@ package cri_test
 
 import (
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,6 +167,17 @@ func TestSandboxIP(t *testing.T) {
 				t.Errorf("SandboxIP(%q) = %q, %v; want %q", tt.uid, got, err, tt.want)
 			}
 		})
+	}
+}
+
+func TestSandboxOfTwoFamiliesHasTwoAddresses(t *testing.T) {
+	t.Parallel()
+	runtime := fakecri.Start(t)
+	client := newClient(t, runtime.Endpoint(), nil)
+	runtime.RunPod(identity.Pod{UID: "uid-both"}, "10.0.0.5", "fd00::0005")
+	got, err := client.SandboxAddresses(t.Context(), "uid-both")
+	if want := []netip.Addr{netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("fd00::5")}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }
 

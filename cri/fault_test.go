@@ -72,6 +72,10 @@ func calls() map[string]struct {
 			_, err := c.ContainerStatus(ctx, id)
 			return err
 		}},
+		"SandboxAddresses": {methods: []string{"ListPodSandbox", "PodSandboxStatus"}, do: func(ctx context.Context, c *cri.Client, _ string) error {
+			_, err := c.SandboxAddresses(ctx, "uid-0")
+			return err
+		}},
 		"SandboxIP": {methods: []string{"ListPodSandbox", "PodSandboxStatus"}, do: func(ctx context.Context, c *cri.Client, _ string) error {
 			_, err := c.SandboxIP(ctx, "uid-0")
 			return err

@@ -14,15 +14,25 @@ import (
 // node. A pod on the host's network has no address in CRI: the result is "" and no error, and callers use the node's
 // address. Without a ready sandbox the error is ErrNotFound.
 func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
+	addresses, err := c.SandboxAddresses(ctx, podUID)
+	if err != nil || len(addresses) == 0 {
+		return "", err
+	}
+	return addresses[0].String(), nil
+}
+
+// SandboxAddresses returns the addresses of the pod's newest ready sandbox, the primary one first: one for each IP family. For a
+// pod on the host's network there is none, and no error. Without a ready sandbox the error is ErrNotFound.
+func (c *Client) SandboxAddresses(ctx context.Context, podUID string) ([]netip.Addr, error) {
 	if podUID == "" {
-		return "", fmt.Errorf("sandbox address: %w: empty pod UID", ErrNotFound)
+		return nil, fmt.Errorf("sandbox address: %w: empty pod UID", ErrNotFound)
 	}
 	list, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 		LabelSelector: map[string]string{kubelet.LabelPodUID: podUID},
 	}})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var newest *runtimeapi.PodSandbox
 	for _, s := range list.GetItems() {
@@ -32,20 +42,31 @@ func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
 		}
 	}
 	if newest == nil {
-		return "", fmt.Errorf("sandbox of pod %s: %w: none is ready", clip(podUID), ErrNotFound)
+		return nil, fmt.Errorf("sandbox of pod %s: %w: none is ready", clip(podUID), ErrNotFound)
 	}
 	res, err := c.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: newest.GetId()})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	ip := res.GetStatus().GetNetwork().GetIp()
-	if ip == "" {
-		return "", nil
+	return addressesOf(newest.GetId(), res.GetStatus().GetNetwork())
+}
+
+// addressesOf parses the addresses of a sandbox, because they become part of URLs.
+func addressesOf(sandbox string, network *runtimeapi.PodSandboxNetworkStatus) ([]netip.Addr, error) {
+	var addresses []netip.Addr
+	texts := []string{network.GetIp()}
+	for _, more := range network.GetAdditionalIps() {
+		texts = append(texts, more.GetIp())
 	}
-	// The address becomes part of URLs, so it must be valid.
-	addr, err := netip.ParseAddr(ip)
-	if err != nil {
-		return "", fmt.Errorf("sandbox %s: address %q: %w", shortID(newest.GetId()), clip(ip), err)
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox %s: address %q: %w", shortID(sandbox), clip(text), err)
+		}
+		addresses = append(addresses, address)
 	}
-	return addr.String(), nil
+	return addresses, nil
 }

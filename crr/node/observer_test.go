@@ -181,22 +181,23 @@ func TestRemovalOfInstances(t *testing.T) {
 	}
 }
 
-func TestHookGoesToTheSandboxOrThePodIP(t *testing.T) {
+func TestHookGoesToTheSandboxOrForTheHostNetworkToThePodIP(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		sandbox, status string
+		host            bool
 		err             error
 		want            string
 	}{
 		"of the sandbox":                   {sandbox: "10.0.0.1", status: "10.0.0.2", want: "10.0.0.1"},
-		"a pod in the node's network":      {status: "192.0.2.1", want: "192.0.2.1"},
-		"the runtime does not say":         {err: cri.ErrUnavailable, status: "10.0.0.2", want: "10.0.0.2"},
-		"an answer with an error":          {sandbox: "10.0.0.1", err: cri.ErrUnavailable, status: "10.0.0.2", want: "10.0.0.2"},
-		"nobody knows":                     {},
+		"a pod in the node's network":      {host: true, status: "192.0.2.1", want: "192.0.2.1"},
+		"not in the node's network":        {status: "192.0.2.1"},
+		"the runtime does not say":         {err: cri.ErrUnavailable, status: "10.0.0.2"},
+		"nobody knows":                     {host: true},
 		"nobody knows, and why is unknown": {err: cri.ErrUnavailable},
 	} {
 		pod := webPod()
-		pod.Status.PodIP = tt.status
+		pod.Status.PodIP, pod.Spec.HostNetwork = tt.status, tt.host
 		got, err := hookRuntime{&listing{ip: tt.sandbox, ipError: tt.err}}.PodIP(t.Context(), pod)
 		if got != tt.want || (err != nil) != (tt.want == "") || err != nil && !errors.Is(err, tt.err) && tt.err != nil {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)

@@ -26,13 +26,14 @@ func (h hookRuntime) Exec(ctx context.Context, id identity.ContainerID, command 
 	return hook.Output{Stdout: result.Stdout, Stderr: result.Stderr, ExitCode: result.ExitCode}, err
 }
 
-// PodIP returns the address of the sandbox, or else the address in the pod's status, which pods in the host network need.
+// PodIP returns the address of the sandbox, for a pod in the host network the address in its status: whoever may write the
+// status of another pod can put any address there.
 func (h hookRuntime) PodIP(ctx context.Context, pod *corev1.Pod) (string, error) {
 	ip, err := h.runtime.SandboxIP(ctx, kubelet.RuntimePodUID(pod))
 	if err == nil && ip != "" {
 		return ip, nil
 	}
-	if pod.Status.PodIP != "" {
+	if pod.Spec.HostNetwork && pod.Status.PodIP != "" {
 		return pod.Status.PodIP, nil
 	}
 	return "", errors.Join(errors.New("the pod has no IP"), err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -31,11 +32,17 @@ type Config struct {
 	API          API
 	// Pods caches the pods of the node. The caller runs the informer.
 	Pods     cache.SharedIndexInformer
-	Runtime  execprobe.Runtime
+	Runtime  Runtime
 	Events   EventRecorder
 	Registry prometheus.Registerer
 	Guard    *guard.Guard // catches panics while one pod is handled, and in probes
 	Logger   *slog.Logger
+}
+
+// Runtime runs commands in containers and knows the addresses of pods; *cri.Client implements it.
+type Runtime interface {
+	execprobe.Runtime
+	SandboxAddresses(ctx context.Context, podUID string) ([]netip.Addr, error)
 }
 
 // API writes the status of the node's NodePodProbe; *kube.NodePodProbes implements it.

@@ -21,8 +21,17 @@ func (w *world) metric(name string) *dto.Metric {
 	return w.metrics(name)[0]
 }
 
-// metrics are all of one name.
+// metrics are all of one name, of which there is at least one.
 func (w *world) metrics(name string) []*dto.Metric {
+	w.t.Helper()
+	all := w.allMetrics(name)
+	if len(all) == 0 {
+		w.t.Fatalf("no metric %s", name)
+	}
+	return all
+}
+
+func (w *world) allMetrics(name string) []*dto.Metric {
 	w.t.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
@@ -33,7 +42,6 @@ func (w *world) metrics(name string) []*dto.Metric {
 			return f.GetMetric()
 		}
 	}
-	w.t.Fatalf("no metric %s", name)
 	return nil
 }
 

@@ -189,6 +189,11 @@ func (m *Manager) specFor(ctx context.Context, p *podAtWork, pod *corev1.Pod, r 
 	if err != nil {
 		return spec, err
 	}
+	if probespec.NeedsAddress(r.wanted.Probe.Probe) {
+		if spec.Prober, err = m.addressed(spec.Prober, pod, r.ip); err != nil {
+			return spec, err
+		}
+	}
 	exec.Timeout = spec.Timeout
 	spec.Since = r.where.StartedAt
 	spec.Prober = counted{spec.Prober, probespec.Kind(r.wanted.Probe.Probe), m.metrics}

@@ -46,6 +46,7 @@ type sandbox struct {
 	id     string
 	config *runtimeapi.PodSandboxConfig
 	ip     string
+	more   []string // addresses of other IP families
 	ready  bool
 	made   int64
 }
@@ -61,8 +62,8 @@ type instance struct {
 	exited                     chan struct{}
 }
 
-// RunPod makes a ready sandbox. An empty ip is a pod on the host's network.
-func (r *Runtime) RunPod(pod identity.Pod, ip string) (sandboxID string) {
+// RunPod makes a ready sandbox. An empty ip is a pod on the host's network; more are its addresses of other IP families.
+func (r *Runtime) RunPod(pod identity.Pod, ip string, more ...string) (sandboxID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.addSandbox(&runtimeapi.PodSandboxConfig{
@@ -72,7 +73,7 @@ func (r *Runtime) RunPod(pod identity.Pod, ip string) (sandboxID string) {
 			kubelet.LabelPodNamespace: pod.Namespace,
 			kubelet.LabelPodUID:       pod.UID,
 		},
-	}, ip)
+	}, ip, more...)
 }
 
 // RunContainer creates and starts a container in a sandbox of RunPod, labelled as kubelet does.
@@ -116,8 +117,8 @@ func (r *Runtime) Instances() []Instance {
 }
 
 // addSandbox and everything below is called with mu held.
-func (r *Runtime) addSandbox(config *runtimeapi.PodSandboxConfig, ip string) string {
-	s := &sandbox{id: newID(), config: config, ip: ip, ready: true, made: r.now()}
+func (r *Runtime) addSandbox(config *runtimeapi.PodSandboxConfig, ip string, more ...string) string {
+	s := &sandbox{id: newID(), config: config, ip: ip, more: more, ready: true, made: r.now()}
 	r.sandboxes[s.id] = s
 	return s.id
 }

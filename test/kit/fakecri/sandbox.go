@@ -98,9 +98,13 @@ func (s *sandbox) state() runtimeapi.PodSandboxState {
 }
 
 func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
+	network := &runtimeapi.PodSandboxNetworkStatus{Ip: s.ip}
+	for _, ip := range s.more {
+		network.AdditionalIps = append(network.AdditionalIps, &runtimeapi.PodIP{Ip: ip})
+	}
 	return &runtimeapi.PodSandboxStatus{
 		Id: s.id, Metadata: s.config.GetMetadata(), State: s.state(), CreatedAt: s.made,
-		Network: &runtimeapi.PodSandboxNetworkStatus{Ip: s.ip},
+		Network: network,
 		Labels:  s.config.GetLabels(), Annotations: s.config.GetAnnotations(),
 	}
 }
