@@ -175,24 +175,10 @@ func TestPlantedBugs(t *testing.T) {
 				status.Phase = v1beta1.ContainerRecreateRequestPending
 			})
 		}},
-		"I6 the younger request first": {want: "I6", proof: "before the older request chaos/r1", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.begin(2.5, 3, "r2", "uid-1", "c1")
-			s.stop(3.5, "uid-1", "c1")
-			s.app(3.52, "uid-1", "exit signal")
-			s.succeed(4, "uid-1", "c2", "r2")
-			s.status(5, "r1", recreating("c1"))
-			s.complete(5.1, "r1", "")
-		}},
+		"I6 the younger request first": {want: "I6", proof: "before the older request chaos/r1", plant: youngerFirst},
 		"I6 the younger request first, created after an interruption": {want: "I6", proof: "before the older request chaos/r1", plant: func(s *fixture) {
 			s.fault(entry.KindAPIServerKill, 1.5, 2.2, true)
-			s.create(2, "r1", "uid-1", "c1")
-			s.begin(2.5, 3, "r2", "uid-1", "c1")
-			s.stop(3.5, "uid-1", "c1")
-			s.app(3.52, "uid-1", "exit signal")
-			s.succeed(4, "uid-1", "c2", "r2")
-			s.status(5, "r1", recreating("c1"))
-			s.complete(5.1, "r1", "")
+			youngerFirst(s)
 		}},
 		"I8 a turn is not followed": {want: "I8", proof: "says True 10s after", plant: func(s *fixture) {
 			s.mark(5, "uid-1", "True")
@@ -252,4 +238,15 @@ func TestPlantedBugs(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { t.Parallel(); found(t, tt) })
 	}
+}
+
+// youngerFirst is a request that is created after another one of its pod, and is carried out before it.
+func youngerFirst(s *fixture) {
+	s.create(2, "r1", "uid-1", "c1")
+	s.begin(2.5, 3, "r2", "uid-1", "c1")
+	s.stop(3.5, "uid-1", "c1")
+	s.app(3.52, "uid-1", "exit signal")
+	s.succeed(4, "uid-1", "c2", "r2")
+	s.status(5, "r1", recreating("c1"))
+	s.complete(5.1, "r1", "")
 }

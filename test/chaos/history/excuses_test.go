@@ -159,13 +159,7 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 		},
 		"the younger of two requests that were created while the API server was restarted": func(s *fixture) {
 			s.fault(entry.KindAPIServerKill, 1.5, 2.8, true)
-			s.create(2, "r1", "uid-1", "c1")
-			s.begin(2.5, 3, "r2", "uid-1", "c1")
-			s.stop(3.5, "uid-1", "c1")
-			s.app(3.52, "uid-1", "exit signal")
-			s.succeed(4, "uid-1", "c2", "r2")
-			s.status(5, "r1", recreating("c1"))
-			s.complete(5.1, "r1", "")
+			youngerFirst(s)
 		},
 		"a manager that could not renew its lease": func(s *fixture) {
 			s.fault("apiserver-pause", 4, 5.5, true)
