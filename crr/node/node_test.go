@@ -167,6 +167,15 @@ func (n *node) deletePod(name string) {
 
 // request asks for containers of the pod, as it is after admission.
 func (n *node) request(name string, pod *corev1.Pod, change func(*crr.Request), containers ...string) *crr.Request {
+	request := n.newRequest(name, pod, change, containers...)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.requestSource.Add(request)
+	return request
+}
+
+// newRequest is a request of the API server of which the daemon does not know yet.
+func (n *node) newRequest(name string, pod *corev1.Pod, change func(*crr.Request), containers ...string) *crr.Request {
 	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Generation: 1,
 		CreationTimestamp: metav1.Now(), Annotations: map[string]string{v1beta1.AnnotationAdmittedAt: time.Now().UTC().Format(time.RFC3339Nano)},
@@ -188,7 +197,6 @@ func (n *node) request(name string, pod *corev1.Pod, change func(*crr.Request), 
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.requestSource.Add(request)
 	n.requests[name] = request
 	return request
 }

@@ -36,24 +36,50 @@ func (i *slowInformer) AddEventHandler(handler cache.ResourceEventHandler) (cach
 // no order. The second request finds that the container was restarted, and stops nothing.
 func TestADaemonThatStartsBeginsTheOldestRequestOfEachPod(t *testing.T) {
 	t.Parallel()
-	const pods = 8
 	n := newNode(t, func(n *node) { n.slowRequests = true })
 	n.stop()
+	n.requestTwice(func(request *crr.Request) { n.requestSource.Add(request) })
+	n.startDaemon()
+	n.beganTheOlder()
+}
+
+// A daemon whose watch was interrupted began the newer of two requests that were both created meanwhile, because the list after the
+// interruption has no order.
+func TestADaemonWhoseWatchWasInterruptedBeginsTheOldestRequestOfEachPod(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(n *node) { n.slowRequests = true })
+	n.requestTwice(func(request *crr.Request) { n.requestSource.AddDropWatch(request) })
+	n.requestSource.ResetWatch()
+	n.beganTheOlder()
+}
+
+const podsInOrder = 8
+
+// requestTwice requests each of some pods to be restarted twice, a minute and a second ago.
+func (n *node) requestTwice(create func(*crr.Request)) {
 	created := func(before time.Duration) func(*crr.Request) {
 		return func(r *crr.Request) { r.CreationTimestamp = metav1.NewTime(time.Now().Add(-before)) }
 	}
-	for i := range pods {
+	for i := range podsInOrder {
 		pod := n.pod(fmt.Sprint("web-", i), fakecri.Container{Name: "app"})
-		n.request(fmt.Sprint("newer-", i), pod, created(time.Second), "app")
-		n.request(fmt.Sprint("older-", i), pod, created(time.Minute), "app")
+		newer := n.newRequest(fmt.Sprint("newer-", i), pod, created(time.Second), "app")
+		older := n.newRequest(fmt.Sprint("older-", i), pod, created(time.Minute), "app")
+		n.mu.Lock()
+		create(newer)
+		create(older)
+		n.mu.Unlock()
 	}
-	n.startDaemon()
-	for i := range pods {
+}
+
+// beganTheOlder fails unless the older request of each pod has stopped its container, and the newer has not.
+func (n *node) beganTheOlder() {
+	n.t.Helper()
+	for i := range podsInOrder {
 		for _, age := range []string{"older", "newer"} {
 			name := fmt.Sprint(age, "-", i)
 			n.ends(name)
 			if stopped := n.current(name).Status.ContainerRecreateStates[0].StopBegan != nil; stopped != (age == "older") {
-				t.Errorf("%s: stopped the container: %t", name, stopped)
+				n.t.Errorf("%s: stopped the container: %t", name, stopped)
 			}
 		}
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/refit-project/refit/internal/identity"
 )
 
+// byPod is the index of requests by namespace and name of their pods.
+const byPod = "pod"
+
 // follow enqueues the pod whenever the pod or one of its requests changes. The result says when the first list has been followed,
 // which is later than when the informer has it.
 func (w *Worker) follow(informer cache.SharedIndexInformer) (cache.InformerSynced, error) {
 	changed := func(object any) {
 		switch object := object.(type) {
 		case *crr.Request:
-			if key := podOf(object); w.engine.Put(key, object) {
-				w.queue.Add(key)
-			}
+			w.putRequests(podOf(object))
 		case *corev1.Pod:
 			w.enqueuePod(object)
 		}
@@ -45,6 +46,22 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) (cache.InformerSynce
 		return nil, fmt.Errorf("follow changes: %w", err)
 	}
 	return registration.HasSynced, nil
+}
+
+// putRequests passes the requests of a pod in the informer's store to the engine. These are all, also when they are delivered one
+// after another in any order: client-go replaces its store before it delivers what an interrupted watch has missed (feature
+// gate AtomicFIFO). The newer of two requests is not begun because it was delivered first.
+func (w *Worker) putRequests(key identity.Pod) {
+	objects, err := w.requests.GetIndexer().ByIndex(byPod, key.String())
+	if err != nil {
+		w.logger.Error("requests are not indexed by pod", "pod", key, "err", err)
+		return
+	}
+	for _, object := range objects {
+		if request, ok := object.(*crr.Request); ok && w.engine.Put(podOf(request), request) {
+			w.queue.Add(podOf(request))
+		}
+	}
 }
 
 // ContainerEvent must be called with every event of the container runtime. It skips events that bring nothing new: the

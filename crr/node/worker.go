@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/engine"
 	"github.com/refit-project/refit/crr/node/report"
 	"github.com/refit-project/refit/internal/guard"
@@ -56,6 +58,16 @@ func New(config Config) (*Worker, error) {
 		Observer: newObserver(config), Actor: newActor(config, reporter), Deleted: apierrors.IsNotFound, Changed: w.queue.Add,
 		ClockOffset: config.ClockOffset, Options: config.Options, MaxConcurrent: config.MaxConcurrent, Logger: config.Logger,
 	})
+	err := config.Requests.AddIndexers(cache.Indexers{byPod: func(object any) ([]string, error) {
+		request, ok := object.(*crr.Request)
+		if !ok {
+			return nil, fmt.Errorf("index requests by pod: unexpected %T", object)
+		}
+		return []string{podOf(request).String()}, nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("index requests by pod: %w", err)
+	}
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
 		followed, err := w.follow(informer)
 		if err != nil {

@@ -157,10 +157,6 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 				completed(10.5, "")(status)
 			})
 		},
-		"the younger of two requests that were created while the API server was restarted": func(s *fixture) {
-			s.fault(entry.KindAPIServerKill, 1.5, 2.8, true)
-			youngerFirst(s)
-		},
 		"a manager that could not renew its lease": func(s *fixture) {
 			s.fault("apiserver-pause", 4, 5.5, true)
 			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, FinishedAt: metav1.NewTime(at(6))})

@@ -247,15 +247,6 @@ func lostManagers(faults []entry.Fault) []entry.Fault {
 	return lost
 }
 
-// unwatched reports whether both requests were created during one interruption of the daemons' watches. They are delivered in any
-// order after it, which is a known limit of the daemon.
-func (c check) unwatched(earlier, later *model.Request) bool {
-	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return (f.Kind == entry.KindAPIServerKill || f.Kind == entry.KindAPIServerStop) &&
-			!earlier.Created.Received.Before(f.Begin) && !later.Created.Received.After(f.End)
-	})
-}
-
 // order checks I6. Which of two requests is older is certain only when one was created before the other was sent.
 func (c check) order() {
 	for n, later := range c.Requests {
@@ -274,7 +265,7 @@ func (c check) order() {
 			if end != nil && entry.Revision(end.Request.ResourceVersion) < entry.Revision(begun.Request.ResourceVersion) {
 				continue
 			}
-			if earlier.UnsureBefore(begun) || c.unwatched(earlier, later) {
+			if earlier.UnsureBefore(begun) {
 				continue
 			}
 			proof := []entry.Line{earlier.Created.Line, later.Created.Line, begun.Line}
