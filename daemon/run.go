@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/internal/freememory"
 	"github.com/refit-project/refit/internal/kube"
 	"github.com/refit-project/refit/internal/kube/serverclock"
 	"github.com/refit-project/refit/internal/tracing"
@@ -54,7 +55,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := endpoints.serve(ctx, group); err != nil {
 		return err
 	}
-	group.Go(func() error { return releaseFreeMemory(ctx) })
+	group.Go(func() error { return freememory.AfterBursts(ctx) })
 	group.Go(func() error { return traces.Run(ctx) })
 	group.Go(func() error {
 		node, err := newNode(ctx, config, conn, metrics, traces, readiness)

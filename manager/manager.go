@@ -23,6 +23,7 @@ import (
 
 	imagecontrol "github.com/refit-project/refit/image/control"
 	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/freememory"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/kube"
@@ -111,6 +112,9 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err := mgr.Add(everyReplica{traces.Run}); err != nil {
 		return err
 	}
+	if err := mgr.Add(everyReplica{freememory.AfterBursts}); err != nil {
+		return err
+	}
 	if err := addConcerns(mgr, cfg, guarded, traces, user, clock); err != nil {
 		return err
 	}
@@ -134,7 +138,7 @@ func index(ctx context.Context, indexer client.FieldIndexer, cfg Config) error {
 	return sidecarsetcontrol.Index(ctx, indexer)
 }
 
-// everyReplica is a runnable for every replica: webhooks are traced on replicas that do not lead too.
+// everyReplica is a runnable for every replica: the webhooks are served, and the objects cached, on replicas that do not lead too.
 type everyReplica struct{ run func(context.Context) error }
 
 func (e everyReplica) Start(ctx context.Context) error { return e.run(ctx) }

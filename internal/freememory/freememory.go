@@ -1,8 +1,9 @@
-package daemon
+// Package freememory returns memory to the operating system that a burst of work has needed. It sets no limits: these are GOGC and
+// GOMEMLIMIT of the programs.
+package freememory
 
 import (
 	"context"
-	"os"
 	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
@@ -10,17 +11,10 @@ import (
 )
 
 const (
-	// collectAt is the default of GOGC. With Go's default of 100 the heap grew more in a burst of work: 23 MiB (RssAnon)
-	// after 300 probes a second, now 18, and 14 MiB two minutes later, now 13 (make bench-memory).
-	collectAt = 50
-	// maxProcs is the default of GOMAXPROCS on nodes with more processors. Go looks for work on each of them, and each keeps
-	// memory to allocate from. With 32, on two processors, 500 http probes a second took 45 % more CPU (135 us each instead of 94), and
-	// 330 requests left 18.1 MiB (RssAnon) instead of 12.0.
-	maxProcs = 2
-	// freeMemoryInterval is the time between checks of what has been allocated.
-	freeMemoryInterval = 15 * time.Second
-	// idleAllocation is the most that a daemon without work allocates within freeMemoryInterval, in bytes: health checks,
-	// metrics, watches.
+	// interval is the time between checks of what has been allocated.
+	interval = 15 * time.Second
+	// idleAllocation is the most that a program without work allocates within interval, in bytes: health checks, metrics,
+	// watches.
 	idleAllocation = 2 << 20
 	// burstAllocation is the least that a burst allocates, in bytes. Smaller ones leave little garbage.
 	burstAllocation = 8 << 20
@@ -29,23 +23,13 @@ const (
 	calmer = 8
 )
 
-// tuneRuntime sets defaults of the Go runtime for a program on every node; environment variables have precedence.
-func tuneRuntime() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(min(maxProcs, runtime.GOMAXPROCS(0)))
-	}
-}
-
-// releaseFreeMemory returns free heap to the operating system at the end of a burst of work. By default the Go runtime
+// AfterBursts returns free heap to the operating system at the end of a burst of work. By default the Go runtime
 // collects the garbage of a burst only after two minutes without another collection, and then returns it slowly, in order
 // to have it for the next burst; on a node this memory is for the pods. After 110 requests at once this returned 2 of 13 MB
-// (RssAnon) within 30 s. It does nothing in a daemon without work.
-func releaseFreeMemory(ctx context.Context) error {
+// (RssAnon) within 30 s. It does nothing in a program without work. It returns nil when ctx ends.
+func AfterBursts(ctx context.Context) error {
 	var burst burst
-	ticker := time.NewTicker(freeMemoryInterval)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
