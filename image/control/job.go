@@ -16,7 +16,6 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
-	"github.com/refit-project/refit/image/entry"
 	"github.com/refit-project/refit/image/jobplan"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/foreign"
@@ -205,41 +204,4 @@ func set(names []string) map[string]bool {
 		m[name] = true
 	}
 	return m
-}
-
-// maxErrors limits the failed writes of NodeImages per reconciliation.
-const maxErrors = 16
-
-// start adds the image to the NodeImages of some nodes. If one of them cannot be written, it uses a spare node instead.
-func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, decision *jobplan.Decision) error {
-	secrets, err := j.copySecrets(ctx, job)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	left := len(decision.Start)
-	for _, name := range slices.Concat(decision.Start, decision.Spare) {
-		if left == 0 || len(errs) == maxErrors || ctx.Err() != nil {
-			break
-		}
-		err := j.write(ctx, name, func(node *v1beta1.NodeImage) bool {
-			// The cache may not have shown yet that the job is already there, or that there is no space. The next
-			// reconciliation will handle that.
-			if names(node, job) || entry.EndedFor(node, job, j.Clock()) != nil {
-				return false
-			}
-			added := entry.Queued(node, job) == "" && entry.Request(node, job, secrets, j.Clock())
-			if !added {
-				decision.LookAt(j.Clock().Add(conflict.First))
-			}
-			return added
-		})
-		switch {
-		case err == nil:
-			left--
-		case client.IgnoreNotFound(err) != nil:
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
