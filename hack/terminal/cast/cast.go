@@ -24,9 +24,12 @@ type Recording struct {
 
 // Event is text that was written at once. It ends between characters.
 type Event struct {
-	At   time.Duration // since the beginning
+	At   time.Duration // since the beginning, a multiple of Precision
 	Text string
 }
+
+// Precision of the times, so that a recording is the same after it was written and read.
+const Precision = time.Millisecond
 
 // https://docs.asciinema.org/manual/asciicast/v2/
 const (
@@ -48,7 +51,7 @@ type header struct {
 func (r *Recording) Write(to io.Writer) error {
 	lines := []any{header{Version: version, Width: r.Columns, Height: r.Lines, Title: r.Title}}
 	for _, event := range r.Events {
-		lines = append(lines, []any{math.Round(event.At.Seconds()*1000) / 1000, kindOutput, event.Text})
+		lines = append(lines, []any{float64(event.At/Precision) / 1000, kindOutput, event.Text})
 	}
 	for _, line := range lines {
 		var text bytes.Buffer
@@ -101,7 +104,7 @@ func readEvent(line []byte) (event Event, kind string, err error) {
 	if len(fields) != 3 || seconds < 0 || seconds > maxDuration.Seconds() {
 		return Event{}, "", fmt.Errorf("no event of three fields, of the first day: %.100s", line)
 	}
-	event.At = time.Duration(math.Round(seconds*1000)) * time.Millisecond
+	event.At = time.Duration(math.Round(seconds*1000)) * Precision
 	return event, kind, nil
 }
 

@@ -29,6 +29,15 @@ func TestRecordingIsReadAsItWasWritten(t *testing.T) {
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	isReadAsItWasWritten(t, r)
+}
+
+func isReadAsItWasWritten(t *testing.T, r *cast.Recording) {
+	t.Helper()
+	var text strings.Builder
+	if err := r.Write(&text); err != nil {
+		t.Fatal(err)
+	}
 	got, err := cast.Read(strings.NewReader(text.String()))
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +100,7 @@ func TestCommandsHaveATerminal(t *testing.T) {
 	if last < 300*time.Millisecond {
 		t.Errorf("the last event is at %s", last)
 	}
+	isReadAsItWasWritten(t, &r.Recording)
 }
 
 func TestACommandThatFailsEndsTheRecordingWithItsWords(t *testing.T) {

@@ -94,7 +94,7 @@ func (r *Recorder) read(terminal io.Reader) error {
 }
 
 func (r *Recorder) add(text string) {
-	r.Events = append(r.Events, Event{At: time.Since(r.began), Text: text})
+	r.Events = append(r.Events, Event{At: time.Since(r.began).Truncate(Precision), Text: text})
 }
 
 func text(events []Event) string {
