@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,5 +71,26 @@ func TestAnEmptyRecordingIsRefused(t *testing.T) {
 	t.Parallel()
 	if err := film.Draw(io.Discard, &cast.Recording{Columns: 80, Lines: 24}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// The picture of the documents is what its recording shows, and small enough for a page.
+func TestThePictureOfTheDocumentsShowsItsRecording(t *testing.T) {
+	t.Parallel()
+	images := filepath.Join("..", "..", "..", "docs", "images")
+	file, err := os.Open(filepath.Join(images, "terminal.cast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := cast.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := drawn(t, r)
+	golden.Check(t, filepath.Join(images, "terminal.svg"), picture)
+	const most = 150_000
+	if len(picture) > most {
+		t.Errorf("the picture has %d bytes", len(picture))
 	}
 }
