@@ -6,7 +6,7 @@ TOOL := go tool -modfile=tools/go.mod
 # End-to-end tests of refit-sidecar that need no kubelet API of the pod's node.
 ON_VIRTUAL_NODES := OfAVirtualNode|SidecarExecutes|HotUpdateChanges|RefusedUpdates|Precheck|UpdateFromAConfigMap|AcceptedRevision|NativeSidecar|ProbeFlips|PodProbeAnnotation|ConfigurationIs|ConfigurationOfThe|WithoutShared|DeletedFiles|RestoreOutlasts|AnUpdateTakes
 
-.PHONY: help bench e2e-virtual hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help bench e2e-virtual hostile demo demo-sidecar demo-probe demo-inplace demo-workload demo-sidecarset timeline terminal test test-kubernetes test-load test-release test-vm site check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
@@ -84,6 +84,9 @@ site: ## Build the documents as a site into dist/site, with mkdocs (apt-get inst
 
 timeline: ## Record a restart in place beside a deletion and draw docs/images/restart-timeline.svg
 	@hack/run.sh timeline
+
+terminal: ## Record commands of kubectl refit in a terminal and draw docs/images/terminal.svg (or on your cluster: as demo)
+	@hack/run.sh terminal
 
 dashboard-picture: export KUBECONFIG = $(CURDIR)/.cluster/kubeconfig
 dashboard-picture: ## Run end-to-end tests on the cluster that is up and draw what the dashboard shows of it, docs/images/dashboard.svg (RUN=TestName)

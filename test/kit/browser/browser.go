@@ -193,7 +193,13 @@ func (p *Page) Dark(dark bool) {
 	if dark {
 		value = "dark"
 	}
-	p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": value}}}, nil)
+	p.Prefers("prefers-color-scheme", value)
+}
+
+// Prefers sets what the user prefers, by a media feature of CSS, as prefers-reduced-motion, and forgets other preferences.
+func (p *Page) Prefers(feature, value string) {
+	p.t.Helper()
+	p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": feature, "value": value}}}, nil)
 }
 
 // Picture returns the page as PNG, in a window of a size.

@@ -2,6 +2,7 @@ package screen_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,8 @@ func TestScreen(t *testing.T) {
 		"not above the screen": {"1\n2\n3\n4\x1b[9A\r\x1b[Jx", []string{"x"}, []string{"1"}},
 		"colours":              {"\x1b[31mred\x1b[0m…", []string{"red…"}, []string{}},
 		"unknown sequence":     {"\x1b[2Xa", []string{"<2X>a"}, []string{}},
+		"another kind":         {"\x1b]0a", []string{"<ESC>]0a"}, []string{}},
+		"tabs":                 {"a\rb\tc", []string{"b      c"}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,5 +44,28 @@ func TestScreen(t *testing.T) {
 				t.Errorf("scrolled out (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Colours end with their code, also over the ends of lines, and a text may be written in any parts.
+func TestStyles(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[31mr\x1b[1mé\x1b[0m b \x1b[22;33mc\x1b[39m d\r\ne\x1b[1;38mf\r\n\x1b[32m \x1b[mg"
+	want := [][]screen.Span{
+		{{Text: "a"}, {Text: "r", Style: screen.Style{Colour: 31}}, {Text: "é", Style: screen.Style{Colour: 31, Bold: true}}, {Text: " b "}, {Text: "c", Style: screen.Style{Colour: 33}}, {Text: " d"}},
+		{{Text: "e"}, {Text: "f", Style: screen.Style{Bold: true}}},
+		{{Text: " ", Style: screen.Style{Bold: true, Colour: 32}}, {Text: "g"}},
+	}
+	for size := 1; size <= len(text); size++ {
+		shown := screen.New(80, 2)
+		for part := range slices.Chunk([]byte(text), size) {
+			shown.WriteString(string(part))
+		}
+		if diff := cmp.Diff(want, shown.Styled()); diff != "" {
+			t.Fatalf("in parts of %d bytes (-want +got):\n%s", size, diff)
+		}
+		if shown.Top() != 1 {
+			t.Fatalf("%d lines have left the screen", shown.Top())
+		}
 	}
 }

@@ -30,10 +30,10 @@ func Open(tb testing.TB, columns, lines int) *Terminal {
 	}
 	terminal := &Terminal{File: file, tb: tb, read: make(chan *Screen, 1)}
 	go func() {
-		shown := &Screen{columns: columns, height: lines}
+		shown := New(columns, lines)
 		for buffer := make([]byte, 4096); ; {
 			n, err := master.Read(buffer)
-			shown.write(string(buffer[:n]))
+			shown.WriteString(string(buffer[:n]))
 			if err != nil { // EIO when File is closed
 				terminal.read <- shown
 				return
