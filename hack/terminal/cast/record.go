@@ -25,7 +25,7 @@ type Recorder struct {
 	Pause time.Duration
 }
 
-// NewRecorder returns a Recorder whose commands run in a folder and with the variables env in addition to those of this program.
+// NewRecorder returns a Recorder whose commands run in a folder and with the variables env in addition to the variables of this program.
 func NewRecorder(title string, columns, lines int, dir string, env ...string) *Recorder {
 	return &Recorder{Recording: Recording{Title: title, Columns: columns, Lines: lines}, began: time.Now(), dir: dir, env: env}
 }

@@ -172,7 +172,7 @@ func (d *drawing) animate(p piece) string {
 	return base + " " + name
 }
 
-// scroll moves the lines up as those of the terminal were.
+// scroll moves the lines up as the terminal did.
 func (d *drawing) scroll() {
 	for n, f := range d.frames {
 		if n == 0 || f.top != d.frames[n-1].top {
