@@ -165,6 +165,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
+		v.completeBegun()
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
 	case w.OwnerHolds && w.Kind == "Deployment":
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message+"; resume the Deployment to replace its pods")
@@ -176,11 +177,24 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	}
 }
 
+// completeBegun continues the updates of pods to an earlier template that need a write to go on: such a pod may be drained.
+func (v *view) completeBegun() {
+	for _, p := range v.pods {
+		if p.budget.Left {
+			v.act(Action{Kind: ActionContinue, Pod: p.Pod})
+		}
+	}
+}
+
 // replacing releases the workload, so that its controller replaces the pods.
+//
+// The fields of the update are kept until it is released: if the former template is written before, the pods that do not have it go
+// back to it.
 func (v *view) replacing(message string) {
-	v.decision.Status.Update = nil
 	if v.workload.Held {
 		v.act(Action{Kind: ActionRelease})
+	} else {
+		v.decision.Status.Update = nil
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
 }

@@ -144,8 +144,8 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	if restarts {
 		notRestarted = v.notRestarted(p, decision.Step.Restart)
 	}
-	if p.stage == outdated || p.budget.Available && !restarts {
-		return
+	if p.stage == outdated || p.budget.Available && !restarts || decision.Kind == inplace.KindDone && p.budget.Ready {
+		return // a pod that is ready only has to stay so
 	}
 	deadline := started(p.Pod, recorded).Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {
