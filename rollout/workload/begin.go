@@ -42,7 +42,7 @@ func (v *view) begin(observed Observation) {
 func (v *view) outdated() []*pod {
 	var left []*pod
 	for _, p := range v.pods {
-		if p.stage == outdated && !p.excluded {
+		if p.stage == outdated && !p.excluded && p.failure == nil { // otherwise it has to be replaced, see refuseOne
 			left = append(left, p)
 		}
 	}
