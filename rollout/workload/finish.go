@@ -164,7 +164,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	case w.Held && v.applyDeletionPolicy():
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
-	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && (w.Held || w.OwnerHolds): // kubectl rollout restart is not held
 		v.completeBegun()
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
 	case w.OwnerHolds && w.Kind == "Deployment":

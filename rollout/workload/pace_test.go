@@ -173,6 +173,24 @@ func TestRolloutRestartReplacesPods(t *testing.T) {
 	}
 }
 
+// The API server does not hold it, so nobody has to act, whatever the policy says about other changes.
+func TestRolloutRestartIsNotReportedAsRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		w.policy.Spec.PodUpdatePolicy = v1alpha1.PodUpdateInPlaceOnly
+		w.edit(func(t *corev1.PodTemplateSpec) {
+			t.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-11-26T00:00:00Z"}
+		})
+		w.controller()
+		w.release()
+		w.meta().Generation--
+		if w.look(-1); w.progressing() != "True Replacing" {
+			t.Errorf("%s: %s in the middle of the restart", kind, w.progressing())
+		}
+	}
+}
+
 func TestStepsWaitUntilTheyArePromoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "DaemonSet", 4)
