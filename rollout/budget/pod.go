@@ -73,7 +73,7 @@ func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.Conta
 	}
 	since := kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
 	available := since.Add(minReady)
-	if now.Before(available) {
+	if minReady > 0 && now.Before(available) { // without minReady the clock of the node does not matter, as for Kubernetes' own controllers
 		return p, again.Or(available)
 	}
 	p.Available = !p.UnderWay

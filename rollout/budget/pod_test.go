@@ -277,6 +277,9 @@ func TestAPodIsAvailableWhenItHasBeenReadyForLongEnough(t *testing.T) {
 	if p, _ = observe(t, podOf(true, since(10*time.Second)), nil, 10*time.Second, now); !p.Available {
 		t.Errorf("%+v", p)
 	}
+	if p, _ = observe(t, podOf(true, since(-time.Hour)), nil, 0, now); !p.Available { // the clock of the node is ahead
+		t.Errorf("without a time: %+v", p)
+	}
 }
 
 // The end of the grace period changes no object, so nothing else would cause another look.

@@ -26,6 +26,8 @@ func (v *view) begin(observed Observation) {
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s: no further pod is updated; change the template, or repair the pods", wording.Count(failed, "pod has failed", "pods have failed")))
 	case v.policy.Spec.Paused && !v.deleting():
 		v.pausedFor("spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left"))
+	case len(left) == 0 && v.size() > len(v.pods):
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for missing pods and updated pods to be available")
 	case len(left) == 0:
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "waiting for updated pods to be available")
 	case v.pulled(observed, left):
@@ -40,7 +42,7 @@ func (v *view) begin(observed Observation) {
 func (v *view) outdated() []*pod {
 	var left []*pod
 	for _, p := range v.pods {
-		if p.stage == outdated && !p.excluded {
+		if p.stage == outdated && !p.excluded && p.failure == nil { // otherwise it has to be replaced, see refuseOne
 			left = append(left, p)
 		}
 	}
@@ -165,9 +167,9 @@ func (v *view) pause(i int, since time.Time) (until string, passed bool) {
 	return "; pause until " + end.UTC().Format(time.RFC3339), false
 }
 
-// goal returns how many pods are to have the template at the end of a step.
+// goal returns how many pods are to have the template at the end of a step: at least one, also while no pod exists.
 func (v *view) goal(i int) int {
-	return min(budget.Scaled(&v.policy.Spec.Steps[i].Pods, v.size(), true, len(v.pods)), len(v.pods))
+	return max(1, min(budget.Scaled(&v.policy.Spec.Steps[i].Pods, v.size(), true, len(v.pods)), len(v.pods)))
 }
 
 // finished returns the number of pods that have the template and are available.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,9 @@ func (w *world) deploymentController() {
 	} else if active := w.active(); active != nil {
 		*active.Spec.Replicas = *d.Spec.Replicas
 	}
+	if newest != nil { // also while the Deployment is paused
+		w.newestRevision(newest)
+	}
 	for _, r := range w.replicaSets {
 		var own []string
 		for name, pod := range w.pods {
@@ -72,6 +76,20 @@ func (w *world) deploymentController() {
 			delete(w.pods, own[i])
 		}
 		r.Status.Replicas = *r.Spec.Replicas
+	}
+}
+
+// newestRevision gives a ReplicaSet the highest revision (SetNewReplicaSetAnnotations).
+func (w *world) newestRevision(newest *appsv1.ReplicaSet) {
+	const key = "deployment.kubernetes.io/revision"
+	highest := 0
+	for _, r := range w.replicaSets {
+		if n, _ := strconv.Atoi(r.Annotations[key]); r != newest {
+			highest = max(highest, n)
+		}
+	}
+	if n, _ := strconv.Atoi(newest.Annotations[key]); n <= highest {
+		newest.Annotations[key] = strconv.Itoa(highest + 1)
 	}
 }
 

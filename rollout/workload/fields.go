@@ -41,7 +41,7 @@ func NewFields(template *corev1.PodTemplateSpec, former []*corev1.PodTemplateSpe
 				Why: "kubectl rollout restart asks for new pods", Instead: "restart containers in place: kubectl refit restart",
 			}}}
 		}
-		f.add(&update.Changes)
+		f.add(&update.Changes, t)
 	}
 	return f, nil
 }
@@ -52,11 +52,12 @@ func unchanged(err error) bool {
 	return errors.As(err, &refused) && len(refused.Refusals) == 1 && refused.Refusals[0].Reason == plan.ReasonNoChange
 }
 
-func (f *Fields) add(changes *plan.Changes) {
+func (f *Fields) add(changes *plan.Changes, former *corev1.PodTemplateSpec) {
 	labels, annotations := slices.Collect(maps.Keys(changes.Labels)), slices.Collect(maps.Keys(changes.Annotations))
 	for _, c := range changes.Containers {
 		if c.Image != "" || c.Resources != nil {
-			f.addContainer(c.Container, c.Image != "", c.Resources != nil)
+			resources := changedResources(plan.Find(&former.Spec, c.Container), plan.Find(&f.template.Spec, c.Container))
+			f.addContainer(v1alpha1.UpdatedContainer{Name: c.Container, Image: c.Image != "", Resources: c.Resources != nil, ResourceNames: resources})
 		}
 		labels = slices.AppendSeq(labels, maps.Keys(c.Metadata.Labels))
 		annotations = slices.AppendSeq(annotations, maps.Keys(c.Metadata.Annotations))
@@ -64,14 +65,17 @@ func (f *Fields) add(changes *plan.Changes) {
 	f.update.Labels, f.update.Annotations = union(f.update.Labels, labels), union(f.update.Annotations, annotations)
 }
 
-func (f *Fields) addContainer(name string, image, resources bool) {
+func (f *Fields) addContainer(added v1alpha1.UpdatedContainer) {
 	for i := range f.update.Containers {
-		if c := &f.update.Containers[i]; c.Name == name {
-			c.Image, c.Resources = c.Image || image, c.Resources || resources
+		if c := &f.update.Containers[i]; c.Name == added.Name {
+			if !c.Resources || len(c.ResourceNames) > 0 { // an update without names has all
+				c.ResourceNames = union(c.ResourceNames, added.ResourceNames)
+			}
+			c.Image, c.Resources = c.Image || added.Image, c.Resources || added.Resources
 			return
 		}
 	}
-	f.update.Containers = append(f.update.Containers, v1alpha1.UpdatedContainer{Name: name, Image: image, Resources: resources})
+	f.update.Containers = append(f.update.Containers, added)
 }
 
 func union(a, b []string) []string {
@@ -82,8 +86,12 @@ func union(a, b []string) []string {
 
 // sameAs reports whether an update has these fields.
 func (f *Fields) sameAs(update *v1alpha1.TemplateUpdate) bool {
-	return slices.Equal(f.update.Containers, update.Containers) && slices.Equal(f.update.Labels, update.Labels) &&
+	return slices.EqualFunc(f.update.Containers, update.Containers, sameContainer) && slices.Equal(f.update.Labels, update.Labels) &&
 		slices.Equal(f.update.Annotations, update.Annotations)
+}
+
+func sameContainer(a, b v1alpha1.UpdatedContainer) bool {
+	return a.Name == b.Name && a.Image == b.Image && a.Resources == b.Resources && slices.Equal(a.ResourceNames, b.ResourceNames)
 }
 
 // none reports whether there are no fields.
@@ -109,7 +117,7 @@ func (f *Fields) wanted(pod *corev1.Pod) *corev1.PodTemplateSpec {
 			to.Image = from.Image
 		}
 		if c.Resources {
-			from.Resources.DeepCopyInto(&to.Resources)
+			setResources(to, from, c.ResourceNames)
 		}
 	}
 	wanted.Labels = with(wanted.Labels, f.update.Labels, f.template.Labels)

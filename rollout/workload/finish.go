@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,9 +18,10 @@ type ReplicaSet struct {
 	// Name of the ReplicaSet. UID and ResourceVersion are empty for one to create.
 	Name, UID, ResourceVersion string
 	Template                   *corev1.PodTemplateSpec
-	// Labels and Revision are for one to create, with 0 replicas.
-	Labels   map[string]string
-	Revision string
+	// Labels are for one to create, with 0 replicas.
+	Labels map[string]string
+	// Revision and ChangeCause are values of annotations, for kubectl rollout history. If Revision is empty, both stay as they are.
+	Revision, ChangeCause string
 }
 
 // maxPrefix limits the part of a ReplicaSet's name that is the name of the Deployment: a name has at most 253 bytes.
@@ -100,7 +102,7 @@ func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 		switch {
 		case r == active:
 		case sameTemplate(&r.Spec.Template, w.Template):
-			return written(r, &active.Spec.Template)
+			return historyOf(active, written(r, &active.Spec.Template))
 		case sameTemplate(&r.Spec.Template, &active.Spec.Template):
 			kept = true
 		}
@@ -108,7 +110,7 @@ func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	if kept || w.historyLimit == 0 {
 		return nil
 	}
-	hash := "r" + templateHash(&active.Spec.Template)
+	name, hash := w.unusedName(&active.Spec.Template)
 	labels := maps.Clone(active.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -116,7 +118,29 @@ func (v *view) history(active *appsv1.ReplicaSet) *ReplicaSet {
 	labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 	template := withoutHash(&active.Spec.Template)
 	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
-	return &ReplicaSet{Name: w.Name[:min(len(w.Name), maxPrefix)] + "-" + hash, Labels: labels, Template: template, Revision: active.Annotations[AnnotationRevision]}
+	return historyOf(active, &ReplicaSet{Name: name, Labels: labels, Template: template})
+}
+
+// historyOf gives a ReplicaSet that gets the template of the active one its revision, as if a rollout had left the active one: the
+// controller of the Deployment then numbers the new template as the next revision.
+func historyOf(active *appsv1.ReplicaSet, kept *ReplicaSet) *ReplicaSet {
+	kept.Revision, kept.ChangeCause = active.Annotations[AnnotationRevision], active.Annotations[AnnotationChangeCause]
+	return kept
+}
+
+// unusedName returns a name for a ReplicaSet, and the value of pod-template-hash in its selector. A ReplicaSet that was created for this
+// template can have another one since: after an undo it has the template that was left.
+func (w *Workload) unusedName(template *corev1.PodTemplateSpec) (name, hash string) {
+	for i := 0; ; i++ {
+		hash = "r" + templateHash(template)
+		if i > 0 {
+			hash += fmt.Sprintf("n%d", i)
+		}
+		name = w.Name[:min(len(w.Name), maxPrefix)] + "-" + hash
+		if !slices.ContainsFunc(w.ReplicaSets, func(r *appsv1.ReplicaSet) bool { return r.Name == name }) {
+			return name, hash
+		}
+	}
 }
 
 // written returns a ReplicaSet with another template, and its own hash, which is in its selector.
@@ -140,7 +164,8 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	case w.Held && v.applyDeletionPolicy():
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
-	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
+	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && (w.Held || w.OwnerHolds): // kubectl rollout restart is not held
+		v.completeBegun()
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message)
 	case w.OwnerHolds && w.Kind == "Deployment":
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonNotInPlace, message+"; resume the Deployment to replace its pods")
@@ -152,11 +177,24 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 	}
 }
 
+// completeBegun continues the updates of pods to an earlier template that need a write to go on: such a pod may be drained.
+func (v *view) completeBegun() {
+	for _, p := range v.pods {
+		if p.budget.Left {
+			v.act(Action{Kind: ActionContinue, Pod: p.Pod})
+		}
+	}
+}
+
 // replacing releases the workload, so that its controller replaces the pods.
+//
+// The fields of the update are kept until it is released: if the former template is written before, the pods that do not have it go
+// back to it.
 func (v *view) replacing(message string) {
-	v.decision.Status.Update = nil
 	if v.workload.Held {
 		v.act(Action{Kind: ActionRelease})
+	} else {
+		v.decision.Status.Update = nil
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
 }

@@ -2,10 +2,8 @@ package workload
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Has reports whether a pod has the present template. It compares only the fields of the update, because it is called for all
@@ -15,7 +13,7 @@ func (f *Fields) Has(pod *corev1.Pod) bool {
 		has, wanted := plan.Find(&pod.Spec, c.Name), plan.Find(&f.template.Spec, c.Name)
 		switch {
 		case has == nil || wanted == nil: // the plan of the templates has refused that
-		case c.Image && has.Image != wanted.Image, c.Resources && !sameResources(has, wanted):
+		case c.Image && has.Image != wanted.Image, c.Resources && !sameResources(has, wanted, c.ResourceNames):
 			return false
 		}
 	}
@@ -32,15 +30,4 @@ func sameValues(keys []string, a, b map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// sameResources compares requests and limits as the API server stores them. Quantities that are out of bounds are not compared.
-func sameResources(a, b *corev1.Container) bool {
-	if foreign.CheckResources(a.Resources) != nil || foreign.CheckResources(b.Resources) != nil {
-		return false
-	}
-	stored, wanted := a.Resources, b.Resources
-	plan.AsStored(&stored)
-	plan.AsStored(&wanted)
-	return apiequality.Semantic.DeepEqual(stored.Requests, wanted.Requests) && apiequality.Semantic.DeepEqual(stored.Limits, wanted.Limits)
 }

@@ -242,8 +242,14 @@ func (v *view) update(observed Observation) {
 	v.begin(observed)
 }
 
-// complete reports whether the update has ended: every pod that is not excluded has the template and is available.
+// complete reports whether the update has ended: every pod that is not excluded has the template and is available. A pod that is
+// missing is created with the new template at the end, so the pace has to allow that.
 func (v *view) complete() bool {
+	if missing := v.size() - len(v.pods); missing > 0 {
+		if allowed, _, _ := v.allowed(); allowed < missing {
+			return false
+		}
+	}
 	return v.followed() && len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +31,43 @@ func TestFormerTemplateStaysInTheHistoryOfADeployment(t *testing.T) {
 	}
 	if len(w.replicaSets) != 3 || kept["app:1"] != 3 || kept["app:2"] != 0 || kept["app:3"] != 0 {
 		t.Errorf("%d ReplicaSets: %v", len(w.replicaSets), kept)
+	}
+}
+
+// A ReplicaSet that was created for a former template may have got another one since, by an undo.
+func TestUpdateAfterAnUndoEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	for _, is := range []string{"app:2", "app:1", "app:3", "app:1", "app:4"} {
+		w.edit(image(is))
+		w.rounds(30)
+		if w.progressing() != "True Completed" || w.images()[is] != 2 || w.created > 0 {
+			t.Fatalf("%s: %s, images %v, %d pods were created", is, w.progressing(), w.images(), w.created)
+		}
+	}
+	labels := map[string]bool{}
+	for _, r := range w.replicaSets {
+		labels[r.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] = true
+	}
+	if len(labels) != len(w.replicaSets) {
+		t.Errorf("%d ReplicaSets have the selectors %v", len(w.replicaSets), labels)
+	}
+}
+
+// An undo makes a new revision, and the one that is left keeps its number, as without Refit.
+func TestRevisionsAreNumberedAsByTheDeploymentController(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	for _, is := range []string{"app:2", "app:1"} {
+		w.edit(image(is))
+		w.rounds(30)
+	}
+	got := map[string]string{}
+	for _, r := range w.replicaSets {
+		got[r.Annotations["deployment.kubernetes.io/revision"]] = r.Spec.Template.Spec.Containers[0].Image
+	}
+	if diff := cmp.Diff(map[string]string{"2": "app:2", "3": "app:1"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -131,6 +170,24 @@ func TestRolloutRestartReplacesPods(t *testing.T) {
 	})
 	if w.rounds(20); w.created != 2 || w.progressing() != "True Completed" {
 		t.Errorf("%d pods were created, %s", w.created, w.progressing())
+	}
+}
+
+// The API server does not hold it, so nobody has to act, whatever the policy says about other changes.
+func TestRolloutRestartIsNotReportedAsRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		w.policy.Spec.PodUpdatePolicy = v1alpha1.PodUpdateInPlaceOnly
+		w.edit(func(t *corev1.PodTemplateSpec) {
+			t.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-11-26T00:00:00Z"}
+		})
+		w.controller()
+		w.release()
+		w.meta().Generation--
+		if w.look(-1); w.progressing() != "True Replacing" {
+			t.Errorf("%s: %s in the middle of the restart", kind, w.progressing())
+		}
 	}
 }
 

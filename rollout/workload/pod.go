@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
 	"github.com/refit-project/refit/internal/kubelet"
@@ -116,6 +117,7 @@ func (v *view) setStage(p *pod) {
 	p.stale = other && p.has && !v.fields.none() && (recorded == nil || recorded.SidecarSet == "") // without a record: drained
 	if other && !p.stale {
 		v.failNew(p)
+		v.refuseOne(p)
 		return
 	}
 	known, err := reported.Read(p.Pod)
@@ -137,6 +139,17 @@ func (v *view) setStage(p *pod) {
 	v.fail(p, recorded, &decision)
 }
 
+// refuseOne sets that a pod cannot get the template in place although the workload can: it has a limit of an earlier template that the
+// present one has not, or admission has given it other resources. Only a new pod gets the template then.
+func (v *view) refuseOne(p *pod) {
+	if p.stage != outdated || p.excluded || p.failure != nil || !v.fields.resources() {
+		return
+	}
+	if _, err := v.fields.Update(p.Pod, plan.Options{ImagesPresent: true}); err != nil && !unchanged(err) {
+		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: v1alpha1.ReasonNotInPlace, Message: err.Error()}
+	}
+}
+
 // fail sets why the update of a pod has failed: it cannot proceed by itself, or the pod was not available in time.
 func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision) {
 	restarts := decision.Kind == inplace.KindStep && decision.Step.Kind == inplace.StepRestart
@@ -144,8 +157,8 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	if restarts {
 		notRestarted = v.notRestarted(p, decision.Step.Restart)
 	}
-	if p.stage == outdated || p.budget.Available && !restarts {
-		return
+	if p.stage == outdated || p.budget.Available && !restarts || decision.Kind == inplace.KindDone && p.budget.Ready {
+		return // a pod that is ready only has to stay so
 	}
 	deadline := started(p.Pod, recorded).Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {

@@ -26,12 +26,15 @@ func (v *view) undo(why string) {
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUndone, why+": the former template is written to the workload")
 }
 
-// formerTemplate returns the template of the ReplicaSet that has the pods, or of the revision of a pod that was not updated; nil
-// if there is none.
+// formerTemplate returns the template that all pods had at the end of the last update. If that is not known, it returns the template of
+// the ReplicaSet that has the pods, or of the revision of a pod that was not updated; nil if there is none.
 func (v *view) formerTemplate() *corev1.PodTemplateSpec {
+	if before := v.workload.at(v.decision.Status.CurrentRevision); before != nil && !sameTemplate(before.Template, v.workload.Template) {
+		return withoutHash(before.Template)
+	}
 	var pods []*corev1.Pod
 	for _, p := range v.pods {
-		if p.stage == outdated || !p.labelled {
+		if (p.stage == outdated || !p.labelled) && !p.excluded {
 			pods = append(pods, p.Pod)
 		}
 	}
@@ -39,8 +42,7 @@ func (v *view) formerTemplate() *corev1.PodTemplateSpec {
 	if len(templates) == 0 {
 		return nil
 	}
-	template := withoutHash(templates[0])
-	return template
+	return withoutHash(templates[0])
 }
 
 // goesBack reports whether the new template is the one that all pods had before this update. Most of them still have it, so steps and

@@ -238,8 +238,12 @@ func revisionOf(r *appsv1.ReplicaSet) int64 {
 	return n
 }
 
-// AnnotationRevision is on ReplicaSets (pkg/controller/deployment/util/deployment_util.go).
-const AnnotationRevision = "deployment.kubernetes.io/revision"
+// Annotations of ReplicaSets that kubectl rollout history shows (pkg/controller/deployment/util/deployment_util.go and
+// k8s.io/kubectl/pkg/polymorphichelpers/history.go).
+const (
+	AnnotationRevision    = "deployment.kubernetes.io/revision"
+	AnnotationChangeCause = "kubernetes.io/change-cause"
+)
 
 // sameTemplate compares templates as the Deployment's controller does: without pod-template-hash.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {

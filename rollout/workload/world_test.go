@@ -191,8 +191,14 @@ func (w *world) act(a *workload.Action) {
 func (w *world) write(r *workload.ReplicaSet) {
 	for _, known := range w.replicaSets {
 		if known.Name == r.Name {
+			if r.UID == "" {
+				return // the API server has one of this name
+			}
 			known.Spec.Template = *r.Template.DeepCopy()
 			known.Generation++
+			if r.Revision != "" {
+				known.Annotations["deployment.kubernetes.io/revision"] = r.Revision
+			}
 			return
 		}
 	}

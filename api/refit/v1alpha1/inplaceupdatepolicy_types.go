@@ -243,4 +243,10 @@ type UpdatedContainer struct {
 	// Resources says that requests or limits change.
 	// +optional
 	Resources bool `json:"resources,omitempty"`
+	// ResourceNames are the requests and limits that change, for example limits.cpu. Empty means all, if Resources is true.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=317
+	ResourceNames []string `json:"resourceNames,omitempty"`
 }

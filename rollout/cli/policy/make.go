@@ -181,7 +181,7 @@ func (s *setter) awaitHold(ctx context.Context) error {
 	if c := condition(policy, v1alpha1.ConditionAccepted); c.Status != metav1.ConditionTrue {
 		return fmt.Errorf("%w: InPlaceUpdatePolicy %s is not accepted: %s; nothing has been changed", console.ErrRefused, policy.Name, text(c))
 	}
-	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
+	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner || s.replaces { // kubectl rollout restart, and going back to before one, are never held
 		return nil
 	}
 	return s.dryRunUntilHeld(ctx)

@@ -63,6 +63,8 @@ type setter struct {
 	// governs is the policy, and made says that the command has created it, or would.
 	governs *v1alpha1.InPlaceUpdatePolicy
 	made    bool
+	// replaces says that the change is not possible in place, so that pods are replaced whether the workload is held or not.
+	replaces bool
 }
 
 func (s *setter) set(ctx context.Context, change Change) error {
@@ -175,6 +177,7 @@ func (s *setter) preview(ctx context.Context) error {
 	} else {
 		s.printEffects(&shown)
 	}
+	s.replaces = shown.Refused != nil
 	return s.possible(&shown)
 }
 

@@ -172,6 +172,23 @@ func TestAllowedReplacementChangesTheTemplate(t *testing.T) {
 	}
 }
 
+// The API server never holds a restart, so the command must not wait for that.
+func TestAllowedRestartIsNotHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, existing(nil))
+		f.config.AllowReplacement, f.holds = true, false
+		err := policy.Set(t.Context(), f.config, web, func(t *corev1.PodTemplateSpec) error {
+			t.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+			return nil
+		})
+		f.expects(t, err, console.ExitDone, "2 pods would be replaced")
+		if f.deployment(t).Spec.Template.Annotations == nil {
+			t.Error("not changed")
+		}
+	})
+}
+
 func TestSetEndsAsTheUpdateDoes(t *testing.T) {
 	t.Parallel()
 	failure := func(s *v1alpha1.InPlaceUpdatePolicyStatus) {

@@ -225,10 +225,11 @@ func (r *reconciler) actOnWorkload(ctx context.Context, policy *v1alpha1.InPlace
 func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set *workload.ReplicaSet) error {
 	if set.UID == "" {
 		made := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.Namespace, Name: set.Name, Labels: set.Labels, Annotations: map[string]string{workload.AnnotationRevision: set.Revision},
+			Namespace: w.Namespace, Name: set.Name, Labels: set.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&w.ObjectMeta, appsKind(w.Kind))},
 		}}
 		made.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Selector: w.Selector.DeepCopy(), Template: *set.Template}
+		annotate(made, set)
 		metav1.AddLabelToSelector(made.Spec.Selector, appsv1.DefaultDeploymentUniqueLabelKey, set.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
 		return r.wrote("replicasets", "create ReplicaSet "+set.Name, client.IgnoreAlreadyExists(r.client.Create(ctx, made)))
 	}
@@ -240,7 +241,19 @@ func (r *reconciler) setTemplate(ctx context.Context, w *workload.Workload, set 
 		return nil // it has changed; the next reconciliation decides again
 	}
 	stored.Spec.Template = *set.Template
+	if set.Revision != "" {
+		annotate(stored, set)
+	}
 	return r.wrote("replicasets", "write template of ReplicaSet "+set.Name, r.client.Update(ctx, stored))
+}
+
+// annotate sets what kubectl rollout history shows of a former template.
+func annotate(to *appsv1.ReplicaSet, set *workload.ReplicaSet) {
+	metav1.SetMetaDataAnnotation(&to.ObjectMeta, workload.AnnotationRevision, set.Revision)
+	delete(to.Annotations, workload.AnnotationChangeCause)
+	if set.ChangeCause != "" {
+		to.Annotations[workload.AnnotationChangeCause] = set.ChangeCause
+	}
 }
 
 // undo writes the former template to the workload.

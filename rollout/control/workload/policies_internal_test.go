@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	deployment := &appsv1.Deployment{ObjectMeta: named("web")}
 	deployment.Spec = appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: template}
 	set := &appsv1.ReplicaSet{ObjectMeta: named("web-a")}
-	set.Annotations = map[string]string{"deployment.kubernetes.io/revision": "1"}
+	set.Annotations = map[string]string{"deployment.kubernetes.io/revision": "1", "kubernetes.io/change-cause": "the first"}
 	set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(deployment, appsKind("Deployment"))}
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(2)), Selector: deployment.Spec.Selector, Template: *template.DeepCopy()}
 	set.Spec.Template.Labels["pod-template-hash"] = "a"
@@ -196,6 +196,9 @@ func TestDeploymentFollowsItsTemplateAndKeepsItsHistory(t *testing.T) {
 		hash := set.Spec.Template.Labels["pod-template-hash"]
 		if *set.Spec.Replicas == 0 && (hash == "" || set.Spec.Selector.MatchLabels["pod-template-hash"] != hash || set.Annotations["deployment.kubernetes.io/revision"] != "1") {
 			t.Errorf("ReplicaSet of the history: %+v, annotations %v", set.Spec, set.Annotations)
+		}
+		if got := set.Annotations["kubernetes.io/change-cause"]; *set.Spec.Replicas == 0 && got != "the first" {
+			t.Errorf("kubectl rollout history shows %q for the former template", got)
 		}
 	}
 	if len(sets.Items) != 2 || templates[2] != "app:2" || templates[0] != "app:1" {
