@@ -17,13 +17,15 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// attacker is a tenant with the role edit in one namespace.
+// attacker is a tenant with the role edit in two namespaces.
 type attacker struct {
 	client.Client
 	namespace string
-	other     string // the namespace of the tenant that must not notice
-	set       string // a SidecarSet that selects the pods of both
-	image     string // that the other tenant pulls
+	own       string      // where it may write the status of pods too, and where only those attacks are made
+	other     string      // the namespace of the tenant that must not notice
+	victim    *corev1.Pod // of the other tenant, which no operation of a canary touches
+	set       string      // a SidecarSet that selects the pods of both
+	image     string      // that the other tenant pulls
 	round     int
 	attack    string // the one that is being made
 	share     int    // of each flood one in so many is written
@@ -190,7 +192,7 @@ const (
 // attacks by name.
 func attacks() map[string]attack {
 	all := map[string]attack{}
-	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess()} {
+	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess(), attacksByStatus()} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +48,7 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 		t.Skip("make hostile runs it")
 	}
 	s := newSidecarFixture(t)
-	tenant := newFixture(t)
+	tenant, own := newFixture(t), newFixture(t)
 	set := s.sidecarSetOfBoth(tenant)
 	lanes := 1
 	if long {
@@ -57,8 +56,7 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 	}
 	canaries := s.canaries(lanes)
 	crashes := s.crashes()
-	repository, tag, _ := s.testappImage()
-	a := attacker{Client: s.editor(tenant.namespace), namespace: tenant.namespace, other: s.namespace, set: set, image: repository + ":" + tag}
+	a := s.attacker(tenant.namespace, own.namespace, set)
 
 	var work sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -95,12 +93,23 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 			t.Errorf("%s: the slowest of 100 took %s beside the attacks, and %s beside other objects", c.name, p99, before[c.name])
 		}
 	}
+	s.unharmed(a.victim)
 	if got := s.crashes(); got != crashes {
 		t.Errorf("%d restarts of manager or daemons", got-crashes)
 	}
 	for _, fault := range s.unhandled(t.Context()) {
 		t.Error(fault)
 	}
+}
+
+// attacker is a tenant with the namespaces, beside the tenant whose namespace the fixture has.
+func (s *fixture) attacker(namespace, own, set string) attacker {
+	s.t.Helper()
+	repository, tag, _ := s.testappImage()
+	a := attacker{Client: s.editor(namespace), namespace: namespace, own: own, other: s.namespace, set: set, image: repository + ":" + tag}
+	s.writesStatuses(namespace, own)
+	a.victim = s.start(s.victim())
+	return a
 }
 
 // pullsAtOnce is how many ImagePullJobs are deleted by one request, which the API server ends after a minute.
@@ -217,8 +226,10 @@ func (s *sidecarFixture) clears(ctx context.Context, a attacker) {
 		&v1beta1.ImageListPullJob{}, &v1alpha1.RestartSchedule{}, &v1alpha1.RestartRollout{}, &v1beta1.ContainerRecreateRequest{},
 		&v1beta1.PodProbeMarker{}, &corev1.ConfigMap{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{},
 	} {
-		if err := a.DeleteAllOf(ctx, kind, client.InNamespace(a.namespace), client.GracePeriodSeconds(0)); err != nil && ctx.Err() == nil {
-			s.t.Logf("delete %T of a round: %v", kind, err)
+		for _, namespace := range []string{a.namespace, a.own} {
+			if err := a.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil && ctx.Err() == nil {
+				s.t.Logf("delete %T of a round: %v", kind, err)
+			}
 		}
 	}
 	some := &client.DeleteAllOfOptions{ListOptions: client.ListOptions{Namespace: a.namespace, Limit: pullsAtOnce}}
@@ -238,12 +249,7 @@ func refusal(err error) bool {
 // editor is the client of an account with the role edit in a namespace.
 func (s *fixture) editor(namespace string) client.Client {
 	s.t.Helper()
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edit"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "default"}},
-	}
-	s.check(s.Create(s.t.Context(), binding), "bind edit")
+	s.bind(namespace, namespace, "ClusterRole", "edit")
 	return s.as(s.token(namespace, "default", nil))
 }
 
