@@ -58,15 +58,15 @@ type Turn struct {
 	answer   chan error // has a place for the answer to the claims that it wants
 }
 
-// Begin waits until a test may begin: when no other has claims that exclude its own, and before those of a higher rank. An error is
-// that of the context, or ErrStuck.
+// Begin waits until a test may begin: when no other test has claims that exclude its own, and before tests of a higher rank. It returns
+// the error of the context, or ErrStuck.
 func (s *Schedule) Begin(ctx context.Context, rank int, claims Claims) (*Turn, error) {
 	t := &Turn{schedule: s, rank: rank}
 	return t, t.wait(ctx, claims)
 }
 
-// Exchange claims something else in the middle of a test. Until it has the new claims, the test has those that are in both. An
-// error is that of the context, or ErrStuck.
+// Exchange claims something else in the middle of a test. Until it has the new claims, the test has what is in both. It returns
+// the error of the context, or ErrStuck.
 func (t *Turn) Exchange(ctx context.Context, claims Claims) error { return t.wait(ctx, claims) }
 
 // End ends the turn, whatever its state.
