@@ -20,8 +20,9 @@ import (
 const requestCRD = "containerrecreaterequests.apps.kruise.io"
 
 // TestOneStopUnderOpenKruisesCRD takes from the CRD the field that OpenKruise's lacks, in which the daemon records what it
-// stops. It is not parallel, as the CRD is everybody's: parallel tests begin when this one has ended.
+// stops.
 func TestOneStopUnderOpenKruisesCRD(t *testing.T) {
+	inTurn(t)
 	s := newFixture(t)
 	node := s.nodes[0]
 	before := s.start(on(node, s.podOf("web", shell("app", obedient), shell("slow", slow))))
@@ -66,6 +67,7 @@ const slow = `trap 'echo TERM; sleep 4; exit 0' TERM; echo started; while :; do 
 // when the API server has taken over the CRD.
 func (s *fixture) withoutContainerIDs(ended string) {
 	s.t.Helper()
+	s.mayChange(requests)
 	text := s.run("get", "crd", requestCRD, "--output=json")
 	var full unstructured.Unstructured
 	s.check(json.Unmarshal([]byte(text), &full.Object), "decode CRD")
@@ -106,9 +108,10 @@ func (s *fixture) putCRD(ctx context.Context, crd *unstructured.Unstructured, en
 	})
 }
 
-// daemonProcess finds the daemon of a node of a test cluster among the processes of this machine.
+// daemonProcess finds the daemon of a node of a test cluster among the processes of this machine, to kill or to suspend it.
 func (s *fixture) daemonProcess(node string) int {
 	s.t.Helper()
+	s.mayChange(s.daemonPart(node))
 	_, id, _ := strings.Cut(s.daemonOn(node).Status.ContainerStatuses[0].ContainerID, "://")
 	cgroups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	s.check(err, "list processes")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -47,7 +46,7 @@ func TestMisbehavingRegistry(t *testing.T) {
 }
 
 // registryNode is the node in whose network the cluster's enter script runs programs.
-func (s *fixture) registryNode() string { return slices.Min(s.nodes) }
+func (s *fixture) registryNode() string { return s.nodes[0] }
 
 // registry serves images on the loopback interface of the first node, and tells containerd of it. It returns the registry's
 // name.
