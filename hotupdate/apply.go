@@ -250,7 +250,10 @@ func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, hidden f
 
 // adopt adds files that next would replace, and that Refit has not written, to the current revision.
 func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, error) {
-	names := u.store.Foreign(next.Files)
+	if err := u.store.CheckFolders(next.Files); err != nil {
+		return Revision{}, err
+	}
+	names := u.store.Foreign(next.Files, current.Names())
 	if len(names) == 0 {
 		return current, nil
 	}

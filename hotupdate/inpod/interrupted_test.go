@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -22,17 +23,7 @@ func TestNoUpdateIsUnderWayAfterAnInterruptedOne(t *testing.T) {
 	s.accept("v1", "/a", "A1")
 	s.accept("v2", "/a", "A2")
 	s.stop()
-	state := filepath.Join(s.dir, "..refit/state.json")
-	var stored map[string]any
-	text, err := os.ReadFile(state)
-	if err := errors.Join(err, json.Unmarshal(text, &stored)); err != nil {
-		t.Fatal(err)
-	}
-	stored["pending"] = stored["accepted"].([]any)[1] // of v1, as during a rollback
-	text, err = json.Marshal(stored)
-	if err := errors.Join(err, os.WriteFile(state, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	s.interrupt()
 	s.run(configuration)
 	info, _ := s.plugin.Status().Info.(map[string]any)
 	update, _ := info["update"].(hotupdate.Status)
@@ -40,4 +31,50 @@ func TestNoUpdateIsUnderWayAfterAnInterruptedOne(t *testing.T) {
 		t.Errorf("status %+v", update)
 	}
 	s.check("a", "A2")
+}
+
+// The program has loaded the files of an update that is undone, and cannot be reloaded at once: it is, when it can be.
+func TestProgramIsReloadedAfterAnInterruptedUpdateWhenItCanBe(t *testing.T) {
+	t.Parallel()
+	var busy atomic.Bool
+	var refused, reloaded atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if busy.Load() {
+			refused.Add(1)
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		reloaded.Add(1)
+	}))
+	t.Cleanup(app.Close)
+	configuration := "loadPatchType: request\nrequest: {url: '" + app.URL + "'}\n"
+	s := newStage(t).run(configuration)
+	s.accept("v1", "/a", "A1")
+	s.accept("v2", "/a", "A2")
+	s.stop()
+	s.interrupt()
+	busy.Store(true)
+	before := reloaded.Load()
+	s.run(configuration)
+	s.until("refused", func() bool { return refused.Load() > 0 })
+	busy.Store(false)
+	s.until("reloaded", func() bool { return reloaded.Load() > before })
+	s.check("a", "A2")
+	s.until("said", func() bool { return s.plugin.Status().Message == "" })
+}
+
+// interrupt changes the state of a stopped sidecar as if it had been killed during a rollback to its first revision.
+func (s *stage) interrupt() {
+	s.t.Helper()
+	state := filepath.Join(s.dir, "..refit/state.json")
+	var stored map[string]any
+	text, err := os.ReadFile(state)
+	if err := errors.Join(err, json.Unmarshal(text, &stored)); err != nil {
+		s.t.Fatal(err)
+	}
+	stored["pending"] = stored["accepted"].([]any)[1]
+	text, err = json.Marshal(stored)
+	if err := errors.Join(err, os.WriteFile(state, text, 0o600)); err != nil {
+		s.t.Fatal(err)
+	}
 }

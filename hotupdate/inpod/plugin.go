@@ -126,19 +126,20 @@ func (p *Plugin) Start(ctx context.Context) error {
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { p.runPendingReloads(ctx); return nil })
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { p.retryRestore(ctx); return nil })
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { return p.runJobs(ctx, u) })
+	var left *recording
 	plugin.Go(p.host.Guard, p.Name(), group, func() error {
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case r := <-p.unrecorded:
-				p.recordFor(ctx, u, r)
+				left = p.recordFor(ctx, u, r)
 			}
 		}
 	})
 	err = group.Wait()
 	close(p.ended)
-	p.finish(ctx, u)
+	p.finish(ctx, u, left)
 	return err
 }
 
@@ -175,14 +176,17 @@ func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger,
 	p.ready.Store(true)
 }
 
-// finish records the last accepted revision.
-func (p *Plugin) finish(ctx context.Context, u *hotupdate.Updater) {
+// finish records the last accepted revision: the one that waits, or else left.
+func (p *Plugin) finish(ctx context.Context, u *hotupdate.Updater, left *recording) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalRecordTimeout)
 	defer cancel()
 	select {
 	case r := <-p.unrecorded:
-		_ = p.recordNow(ctx, u, r) // has logged its error, and the next sidecar tries again
+		left = &r
 	default:
+	}
+	if left != nil {
+		_ = p.recordNow(ctx, u, *left) // has logged its error, and the next sidecar tries again
 	}
 }
 

@@ -41,6 +41,21 @@ func TestWhatIsAcceptedDuringAnOutageIsRecordedAfterIt(t *testing.T) {
 	n.check("b", "B2")
 }
 
+// The pod ends while the sidecar waits for its next attempt to record, and the API server is back.
+func TestWhatIsAcceptedDuringAnOutageIsRecordedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := withAccepted(t, "/a", "A1")
+	s.api.set(func(a *apiServer) { a.down = true })
+	s.accept("v2", "/b", "B2")
+	before := s.refused()
+	s.until("tried again", func() bool { return s.refused() > before+1 }) // the next attempt is seconds later
+	s.until("said", func() bool { return strings.Contains(s.plugin.Status().Message, "not recorded") })
+	s.api.set(func(a *apiServer) { a.down = false })
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "A1")
+	n.check("b", "B2")
+}
+
 // A roll back to the initial files can be restored, and so can the revisions after it.
 func TestUpdatesAfterARollbackToTheBeginningAreRestored(t *testing.T) {
 	t.Parallel()

@@ -37,13 +37,17 @@ func (p *Plugin) resumeRecording(u *hotupdate.Updater) error {
 }
 
 // recordFor records a revision. It retries with growing pauses while the API server does not accept it, until the next
-// revision is waiting: else a new pod would start with an older revision.
-func (p *Plugin) recordFor(ctx context.Context, u *hotupdate.Updater, r recording) {
+// revision is waiting: else a new pod would start with an older revision. It returns the revision if another attempt is due
+// when ctx ends, or nil.
+func (p *Plugin) recordFor(ctx context.Context, u *hotupdate.Updater, r recording) (left *recording) {
 	pause := wait.Backoff{First: firstRetry, Last: maxRetry}
 	for {
 		err := p.recordNow(context.WithoutCancel(ctx), u, r)
-		if err == nil || permanent(err) || len(p.unrecorded) > 0 || wait.For(ctx, pause.Next()) != nil {
-			return
+		switch {
+		case err == nil, permanent(err), len(p.unrecorded) > 0:
+			return nil
+		case wait.For(ctx, pause.Next()) != nil:
+			return &r
 		}
 	}
 }

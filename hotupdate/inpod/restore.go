@@ -43,7 +43,9 @@ func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater,
 	switch {
 	case len(p.updater.Reload) == 0:
 	case restoreErr == nil && (changed || u.Interrupted()):
-		restoreErr = p.reloadProgram(deadline, lock)
+		if restoreErr = p.reloadProgram(deadline, lock); restoreErr != nil && ctx.Err() == nil { // it may be using other files
+			p.pendingReload <- version
+		}
 	case u.ReloadPending(): // an earlier run of the sidecar ended before the reload, or the time is over
 		p.pendingReload <- version
 	}

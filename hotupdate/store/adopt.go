@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"syscall"
@@ -22,15 +25,58 @@ func (s *Store) Unlinked(files []File) []string {
 	return names
 }
 
-// Foreign lists names at which there is a regular file that this program has not written.
-func (s *Store) Foreign(files []File) []string {
+// Foreign lists names at which there is a regular file that this program has not written, or a link to one at a name that is
+// not known.
+func (s *Store) Foreign(files []File, known map[string]bool) []string {
 	var names []string
 	for _, f := range files {
-		if info, err := s.root.Lstat(f.Name); err == nil && info.Mode().IsRegular() {
+		info, err := s.root.Lstat(f.Name)
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
 			names = append(names, f.Name)
+		case info.Mode()&fs.ModeSymlink != 0 && !known[f.Name] && !s.ours(f.Name):
+			if file, _, err := s.openLinked(f.Name); err == nil {
+				_ = file.Close()
+				names = append(names, f.Name)
+			}
 		}
 	}
 	return names
+}
+
+// openLinked opens the regular file to which a link leads. It must be below the folder, and everybody must be allowed to read
+// it: a copy is readable for the program, and files of this program are not.
+func (s *Store) openLinked(name string) (*os.File, fs.FileInfo, error) {
+	const everybody = 0o004
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Mode()&everybody == 0) {
+		err = fmt.Errorf("%s: does not lead to a regular file that everybody may read", name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// takeLinked copies the file to which a link leads: a roll back puts the same content in force, not the link.
+func (g *Stage) takeLinked(name string) error {
+	file, info, err := g.store.openLinked(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	_, err = g.Put(name, mode, file)
+	return err
 }
 
 // Adopt makes a revision of the files that readers see now: the current revision and the files at names. A roll back
@@ -62,7 +108,10 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 // take moves a file of the folder into the stage as a hard link, or as a copy if the kernel forbids the link, such as by
 // fs.protected_hardlinks for a file of another user.
 func (g *Stage) take(name string) error {
-	f, err := g.store.sum(name)
+	if _, err := g.store.root.Readlink(name); err == nil {
+		return g.takeLinked(name)
+	}
+	f, err := g.store.sum(name, g.limits.MaxUnpacked-g.size)
 	if err != nil {
 		return err
 	}

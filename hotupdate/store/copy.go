@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"sync"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // The buffers of a copy: one for each half, and one between them.
@@ -23,7 +25,7 @@ func (s *Store) Check(ctx context.Context, r Revision) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sum, err := s.sum(FilesPath(r.ID) + "/" + want.Name)
+		sum, err := s.sum(FilesPath(r.ID)+"/"+want.Name, want.Size)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrTampered, err)
 		}
@@ -34,15 +36,18 @@ func (s *Store) Check(ctx context.Context, r Revision) error {
 	return nil
 }
 
-// sum returns the description of a file on disk.
-func (s *Store) sum(name string) (File, error) {
+// sum returns the description of a file on disk. It reads at most most bytes, because the program can make a file of any size.
+func (s *Store) sum(name string, most int64) (File, error) {
 	f, info, err := s.open(name)
 	if err != nil {
 		return File{}, err
 	}
 	defer func() { _ = f.Close() }()
+	if info.Size() > most {
+		return File{}, fmt.Errorf("%w: %s: more than %d bytes", payload.ErrTooLarge, name, most)
+	}
 	h := sha256.New()
-	n, err := s.copy(io.Discard, f, h)
+	n, err := s.copy(io.Discard, payload.LimitReader(f, most, most), h)
 	if err != nil {
 		return File{}, err
 	}

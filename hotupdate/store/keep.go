@@ -65,7 +65,7 @@ func (g *Stage) keep(r Revision, f File) (bool, error) {
 		g.copies++
 		return g.copyOf(from, f)
 	}
-	if sum, err := g.store.sum(from); err != nil || sum.SHA256 != f.SHA256 {
+	if sum, err := g.store.sum(from, f.Size); err != nil || sum.SHA256 != f.SHA256 {
 		return false, nil //nolint:nilerr // a link, or nothing, in place of the file counts as changed content
 	}
 	return true, g.link(from, f)

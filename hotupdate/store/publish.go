@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -72,6 +73,27 @@ func (s *Store) taken(name string) (bool, error) {
 		return true, s.onlyOurs(name)
 	}
 	return true, nil
+}
+
+// CheckFolders returns an error if the link of a file would lead nowhere, because a folder in its name is itself a link, to a
+// folder at another depth.
+func (s *Store) CheckFolders(files []File) error {
+	checked := map[string]bool{".": true}
+	for _, f := range files {
+		for dir := path.Dir(f.Name); !checked[dir]; dir = path.Dir(dir) {
+			checked[dir] = true
+			if info, err := s.root.Lstat(dir); err != nil || info.Mode()&fs.ModeSymlink == 0 || s.ours(dir) {
+				continue
+			}
+			up := dir + strings.Repeat("/..", 1+strings.Count(dir, "/"))
+			here, err := s.root.Stat(private)
+			there, thereErr := s.root.Stat(up + "/" + private)
+			if err := errors.Join(err, thereErr); err != nil || !os.SameFile(here, there) {
+				return fmt.Errorf("%w: %s: %s is a link to a folder at another depth", payload.ErrInvalid, f.Name, dir)
+			}
+		}
+	}
+	return nil
 }
 
 // ours reports whether there is a link of ours at name.

@@ -141,7 +141,7 @@ func TestFilesOfOthersAreKept(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"data/own": "x", "data/conf": "1", "plain": "x"}, visible(t, dir)); diff != "" {
 		t.Errorf("after another that was refused (-want +got):\n%s", diff)
 	}
-	if got := s.Foreign([]store.File{{Name: "data/own"}, {Name: "data/conf"}, {Name: "absent"}}); !slices.Equal(got, []string{"data/own"}) {
+	if got := s.Foreign([]store.File{{Name: "data/own"}, {Name: "data/conf"}, {Name: "absent"}}, nil); !slices.Equal(got, []string{"data/own"}) {
 		t.Errorf("files of others: %q", got)
 	}
 }

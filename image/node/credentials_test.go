@@ -113,6 +113,30 @@ func TestSecretsOfOtherNamespacesAreNotRead(t *testing.T) {
 	})
 }
 
+// A registry may hide a repository from users who may not read it. Their credentials are not the only ones that match.
+func TestCredentialsAreTriedAlthoughARegistryHidesTheImage(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.secrets[secretNamespace+"/s"] = secret(corev1.SecretTypeDockerConfigJson, `{"auths":{"reg.test/team":{"username":"narrow","password":"p"},"reg.test":{"username":"wide","password":"p"}}}`)
+		w.pull = func(_ context.Context, r cri.PullRequest) (string, error) {
+			if r.Auth.Username == "wide" {
+				return "sha256:id", nil
+			}
+			return "", fmt.Errorf("pull %s: %w: 404", r.Image, cri.ErrNotFound)
+		}
+		w.want(1, "reg.test/team/a:v1")
+		w.run()
+		w.after(500 * time.Millisecond)
+		var users []string
+		for _, p := range w.pulls {
+			users = append(users, p.Auth.Username)
+		}
+		if !slices.Equal(users, []string{"narrow", "wide"}) {
+			t.Errorf("tried %q, message %q", users, w.message("reg.test/team/a"))
+		}
+	})
+}
+
 func TestPluginsAreAskedAfterThePullSecrets(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {

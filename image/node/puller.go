@@ -70,10 +70,14 @@ func (p puller) Pull(ctx context.Context, want image.Want, report func(pulled, t
 		if err == nil {
 			return queue.Pulled{ID: id, WithSecret: i < secrets}, nil
 		}
-		if !errors.Is(err, cri.ErrUnauthorized) {
+		hidden := errors.Is(err, cri.ErrNotFound) && i+1 < len(auths) // some registries hide what a user may not read
+		switch {
+		case hidden:
+		case errors.Is(err, cri.ErrUnauthorized):
+			missing = append(missing, err)
+		default:
 			return queue.Pulled{}, reason(err)
 		}
-		missing = append(missing, err)
 	}
 	return queue.Pulled{}, reason(errors.Join(missing...))
 }

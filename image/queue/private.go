@@ -37,6 +37,16 @@ func (q *Queue) remember(p *pull, now time.Time) {
 	}
 }
 
+// unwantedPulled records that an attempt has succeeded with a secret although it was cancelled: the node has the image.
+func (q *Queue) unwantedPulled(p *pull, now time.Time) {
+	p.state.WithSecret = true
+	q.remember(p, now)
+	if wanted := q.pulls[p.want.Target]; wanted != nil { // another version
+		wanted.state.WithSecret = true
+		q.changed()
+	}
+}
+
 // private reports whether, as far as known, the node got the image only with a secret of another namespace. Then its
 // presence does not show that the secrets of this namespace may pull it.
 func private(pulls map[image.Target]*pull, removed map[source]time.Time, p *pull, now time.Time) bool {

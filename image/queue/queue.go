@@ -211,6 +211,8 @@ func (q *Queue) start(p *pull, now time.Time) {
 			p.state = p.state.end(&p.want, got, err, time.Now())
 			q.ended(p)
 			q.changed()
+		} else if err == nil && got.WithSecret {
+			q.unwantedPulled(p, time.Now())
 		}
 		q.dispatch() //nolint:contextcheck // uses the context of the queue, not of one attempt
 	})

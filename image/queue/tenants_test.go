@@ -185,6 +185,48 @@ func TestImagePulledWithASecretCountsForItsNamespaceOnlyAfterItsPullIsRemoved(t 
 	})
 }
 
+// The pull of a deleted job may succeed although it was cancelled, and so may the pull of a job that another one has replaced.
+func TestImageOfACancelledPullWithASecretCountsForItsNamespaceOnly(t *testing.T) {
+	t.Parallel()
+	secret := func(w *image.Want) { w.Secrets = []v1beta1.ReferenceObject{{Name: "s"}} }
+	again := of("shop", "app", secret)
+	again.Version++
+	for name, then := range map[string][]image.Want{"its job is deleted": nil, "another version is wanted": {again}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inQueue(t, 3, func(p *puller, q *queue.Queue) {
+				p.pull = func(_ context.Context, w image.Want, _ int, _ func(int64, int64)) (string, error) {
+					if len(w.Secrets) == 0 {
+						return "", errors.New("401")
+					}
+					time.Sleep(time.Second)
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					p.present[w.String()] = "sha256:1"
+					return "sha256:1", nil
+				}
+				q.Set([]image.Want{of("shop", "app", secret)}, nil)
+				time.Sleep(500 * time.Millisecond)
+				q.Set(then, nil)
+				time.Sleep(time.Minute)
+				other := of("mallory", "app", func(w *image.Want) { w.Retries = 0 })
+				q.Set(append(slices.Clone(then), other), nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				states := q.States()
+				if s := states[other.Target]; s.Phase != v1beta1.ImagePhaseFailed {
+					t.Errorf("without a secret: %s", s.Phase)
+				}
+				for _, want := range then {
+					if s := states[want.Target]; s.Phase != v1beta1.ImagePhaseSucceeded || !s.WithSecret {
+						t.Errorf("%s, with a secret: %t", s.Phase, s.WithSecret)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A job has the outcome that it has seen, whatever comes of a pull for a later one.
 func TestOutcomeOfAnEarlierVersionIsKept(t *testing.T) {
 	t.Parallel()
