@@ -52,7 +52,7 @@ func (r *Recorder) Run(ctx context.Context, line string) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", line, err)
 	}
-	defer terminal.Close()
+	defer func() { _ = terminal.Close() }()
 	first := len(r.Events)
 	read := make(chan error, 1)
 	go func() { read <- r.read(terminal) }()
