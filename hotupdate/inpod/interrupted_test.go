@@ -60,7 +60,9 @@ func TestProgramIsReloadedAfterAnInterruptedUpdateWhenItCanBe(t *testing.T) {
 	busy.Store(false)
 	s.until("reloaded", func() bool { return reloaded.Load() > before })
 	s.check("a", "A2")
-	s.until("said", func() bool { return s.plugin.Status().Message == "" })
+	s.until("said", func() bool {
+		return s.plugin.Status().Message == "" && s.results.value("hot_update") == "v2: Update success"
+	})
 }
 
 // interrupt changes the state of a stopped sidecar as if it had been killed during a rollback to its first revision.

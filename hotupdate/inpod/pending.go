@@ -45,7 +45,7 @@ func (p *Plugin) setReload(ctx context.Context, request *hotupdate.Request) {
 // start than verify waits. The files stay even if all attempts fail. It stops if another update has reloaded the program,
 // or if the plugin stops.
 func (p *Plugin) reloadWhenRunning(ctx context.Context, version string) {
-	pause := wait.Backoff{First: firstRetry, Last: maxRetry}
+	pause, reported := wait.Backoff{First: firstRetry, Last: maxRetry}, !p.reloadFailed.Swap(false)
 	for try := range maxReloads {
 		if try > 0 && wait.For(ctx, pause.Next()) != nil {
 			return
@@ -65,7 +65,7 @@ func (p *Plugin) reloadWhenRunning(ctx context.Context, version string) {
 		switch {
 		case ctx.Err() != nil, superseded, errors.Is(err, httpapi.ErrStopping):
 			return
-		case err == nil && try == 0: // already reported when the files were put in place
+		case err == nil && try == 0 && reported: // already reported when the files were put in place
 			return
 		case err == nil:
 			p.report(version, began, res, nil)

@@ -44,6 +44,7 @@ type Plugin struct {
 	ended         chan struct{}  // closed when no job is run any more
 	stopping      atomic.Bool
 	ready         atomic.Bool
+	reloadFailed  atomic.Bool // the restore has reported that the program could not be reloaded
 
 	// within is context.WithDeadline. Tests end the time for a restore themselves.
 	within func(ctx context.Context, by time.Time) (context.Context, context.CancelFunc)

@@ -44,6 +44,7 @@ func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater,
 	case len(p.updater.Reload) == 0:
 	case restoreErr == nil && (changed || u.Interrupted()):
 		if restoreErr = p.reloadProgram(deadline, lock); restoreErr != nil && ctx.Err() == nil { // it may be using other files
+			p.reloadFailed.Store(true)
 			p.pendingReload <- version
 		}
 	case u.ReloadPending(): // an earlier run of the sidecar ended before the reload, or the time is over

@@ -69,21 +69,25 @@ func (s *Store) copy(to io.Writer, from io.Reader, sum hash.Hash) (n int64, err 
 			s.free <- b[:cap(b)]
 		}
 	})
+	var b []byte // the buffer that this half has
 	defer func() {
+		if b != nil { // also after a panic of from, or three of them would stop all later copies
+			s.free <- b
+		}
 		close(full)
 		hashing.Wait()
 	}()
 	for {
-		b := <-s.free
+		b = <-s.free
 		got, err := from.Read(b)
 		if got > 0 {
 			if _, err := to.Write(b[:got]); err != nil {
-				s.free <- b
 				return n, err
 			}
 		}
 		n += int64(got)
 		full <- b[:got]
+		b = nil
 		if errors.Is(err, io.EOF) {
 			return n, nil
 		}

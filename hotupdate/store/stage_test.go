@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -143,6 +145,37 @@ func TestStageEndsWithItsContext(t *testing.T) {
 		t.Errorf("sealed: %v", err)
 	}
 	if err := g.Discard(); err != nil {
+		t.Error(err)
+	}
+}
+
+// panicking is a reader with an error in its code.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("wrong") }
+
+// The panic ends one update, and not the next ones.
+func TestPanicWhileAFileIsReadAffectsNoOther(t *testing.T) {
+	t.Parallel()
+	g, err := open(t, t.TempDir()).Stage(payload.Limits{}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, content io.Reader) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		_, err = g.Put(name, 0, content)
+		return err
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if err := put(name, panicking{}); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	if err := put("e", strings.NewReader("x")); err != nil {
 		t.Error(err)
 	}
 }
