@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/refit-project/refit/hack/step"
@@ -36,45 +35,30 @@ var (
 	simulated = []string{"/inplace", "/rollout", "/rollout/workload"}
 )
 
-// unit runs the tests of modules that need no cluster, of the root module without those that values runs. Those that need a
-// cluster skip themselves.
+// unit runs the tests of modules that need no cluster. Those that need one skip themselves.
 func (s *suite) unit(ctx context.Context, modules []string) error {
 	var faults []error
 	for _, module := range modules {
 		dir := filepath.Join(s.root, module)
-		packages, err := listed(ctx, dir)
+		list, err := output(ctx, dir, "go", "list", "./...")
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
+		// On the machine of a developer, unchanged tests of the root module may be answered from the cache; CI runs all. The tests of
+		// other modules read files outside of their module, whose changes the cache does not see.
+		anew := module != "." || os.Getenv("CI") != ""
+		packages := strings.Fields(list)
 		if module == "." {
-			packages, _, _ = split(packages)
+			raced, files, long := split(packages)
+			packages = raced
+			faults = append(faults, s.unitTests(ctx, withoutRace, dir, anew, append(files, long...)),
+				s.unitTests(ctx, shortSimulations, dir, anew, append([]string{"-race", "-short"}, long...)))
 		}
-		faults = append(faults, s.unitTests(ctx, "unit tests of "+named(module), dir, anew(module), append([]string{"-race"}, packages...)))
+		faults = append(faults, s.unitTests(ctx, "unit tests of "+named(module), dir, anew, append([]string{"-race"}, packages...)))
 	}
 	return errors.Join(faults...)
 }
-
-// values runs the tests of files and of decisions of the root module, which depend on no time, and on nothing that the tests on the
-// cluster change.
-func (s *suite) values(ctx context.Context) error {
-	packages, err := listed(ctx, s.root)
-	if err != nil {
-		return err
-	}
-	_, files, long := split(packages)
-	return errors.Join(s.unitTests(ctx, withoutRace, s.root, anew("."), append(files, long...)),
-		s.unitTests(ctx, shortSimulations, s.root, anew("."), append([]string{"-race", "-short"}, long...)))
-}
-
-func listed(ctx context.Context, dir string) ([]string, error) {
-	list, err := output(ctx, dir, "go", "list", "./...")
-	return strings.Fields(list), err
-}
-
-// anew reports whether the tests of a module may not be answered from the cache. On the machine of a developer, unchanged tests of the
-// root module may; CI runs all. The tests of other modules read files outside of their module, whose changes the cache does not see.
-func anew(module string) bool { return module != "." || os.Getenv("CI") != "" }
 
 // split sorts the packages of the root module that need no cluster.
 func split(packages []string) (raced, files, long []string) {
@@ -124,14 +108,9 @@ func (s *suite) onCluster(ctx context.Context, tests func(context.Context) error
 
 // everything that needs a cluster.
 func (s *suite) everything(ctx context.Context) error {
-	// Images are built and pushed to the cluster's registry, which needs no kubelet, while most of the conformance tests wait.
-	var images error
-	var work sync.WaitGroup
-	work.Go(func() { images = s.images(ctx) })
 	conformance := s.conformance(ctx)
-	work.Wait()
-	if images != nil {
-		return errors.Join(conformance, images)
+	if err := s.images(ctx); err != nil {
+		return errors.Join(conformance, err)
 	}
 	// First, as it needs a cluster without Refit, and leaves one.
 	chart := s.goTest(ctx, chartStep, s.root, []string{"REFIT_CHART=1", s.kubeconfig()},

@@ -13,7 +13,7 @@ import (
 func (s *suite) steps(ctx context.Context, modules []string) []error {
 	switch s.part {
 	case partCheck:
-		return []error{s.lint(ctx, modules), s.generated(ctx), s.site(ctx), s.values(ctx), s.unit(ctx, modules)}
+		return []error{s.lint(ctx, modules), s.generated(ctx), s.site(ctx), s.unit(ctx, modules)}
 	case partAudit:
 		return s.audit(ctx)
 	case partCluster:
@@ -38,11 +38,11 @@ func (s *suite) audit(ctx context.Context) []error {
 
 // beside are the steps that need processors only. They run while the tests on the cluster wait, as they do for half of their time.
 func (s *suite) beside(ctx context.Context, modules, later []string) []error {
-	return append([]error{s.lint(ctx, modules), s.values(ctx), s.unit(ctx, later)}, s.audit(ctx)...)
+	return append([]error{s.lint(ctx, modules), s.unit(ctx, later)}, s.audit(ctx)...)
 }
 
 // timeless are modules whose tests depend on no time, and on nothing that the tests on the cluster change.
-var timeless = []string{"api", "examples/inplace", "hack/chart", "hack/images", "hack/monitoring", "hack/release", "test/virtualnode"}
+var timeless = []string{"hack/chart", "hack/monitoring", "hack/release", "test/virtualnode"}
 
 // byTime returns the modules whose tests run before those on the cluster, and those whose tests run beside them.
 func byTime(modules []string) (now, later []string) {

@@ -177,19 +177,18 @@ func TestBackoffRespectedWhenAsked(t *testing.T) {
 }
 
 // TestEventedPLEG runs kubelet with the alpha feature gate under which removing an instance does not help before Kubernetes 1.37:
-// the delay is reported and waited for.
+// the delay is reported and waited for. It is not parallel: kubelet restarts.
 func TestEventedPLEG(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
-	node := s.lastNode()
+	node := s.nodes[0]
 	t.Cleanup(func() {
-		s.kubelet("restart", node)
+		s.component(t, nil, "restart", "kubelet", node)
 		if err := until(context.WithoutCancel(t.Context()), patience, s.kubeletAnswers(node)); err != nil {
 			t.Errorf("wait for kubelet: %v", err)
 		}
 	})
-	s.kubelet("restart", node, "KUBELET_FEATURE_GATES=EventedPLEG=true")
+	s.component(t, []string{"KUBELET_FEATURE_GATES=EventedPLEG=true"}, "restart", "kubelet", node)
 	s.await("kubelet with EventedPLEG", s.kubeletAnswers(node))
 	before := s.start(on(node, s.podOf("web", shell("app", obedient))))
 	s.ask("first", "web/app")

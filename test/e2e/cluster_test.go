@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +47,7 @@ type cluster struct {
 	program string // kubectl
 	// state is the .cluster folder of a test cluster; empty for a cluster that somebody else has made.
 	state string
-	nodes []string // names of those that run refit-daemon, in order
+	nodes []string // names of those that run refit-daemon
 	minor int      // version of Kubernetes, as 37 for 1.37
 	// deploy reads the manifests of deploy/.
 	deploy install.Config
@@ -102,7 +101,6 @@ func open(ctx context.Context) (*cluster, error) {
 	if len(c.nodes) == 0 {
 		return nil, errors.New("no refit-daemon runs on the cluster")
 	}
-	slices.Sort(c.nodes)
 	return c, nil
 }
 
@@ -150,19 +148,15 @@ func (c *cluster) kubectl(ctx context.Context, input string, args ...string) (st
 	return out.String(), err
 }
 
-// kubelet stops, starts, kills or restarts the kubelet of a node of a test cluster.
-func (s *fixture) kubelet(do, node string, env ...string) {
-	s.t.Helper()
-	s.mayChange(s.kubeletOf(node))
-	command := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.state, "bin", "cluster"), do, "kubelet", node)
+// component breaks or mends a part of a test cluster.
+func (c *cluster) component(t *testing.T, env []string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(c.state, "bin", "cluster"), args...)
 	command.Env = append(os.Environ(), env...)
 	if out, err := command.CombinedOutput(); err != nil {
-		s.t.Fatalf("cluster %s kubelet %s: %v: %s", do, node, err, out)
+		t.Fatalf("cluster %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }
-
-// lastNode is the only one on a cluster of one node.
-func (c *cluster) lastNode() string { return c.nodes[len(c.nodes)-1] }
 
 // needsOwnCluster skips the test on a cluster that may not be broken.
 func (c *cluster) needsOwnCluster(t *testing.T) {

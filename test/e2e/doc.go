@@ -8,5 +8,5 @@
 //	REFIT_VIRTUAL_NODE   program of test/virtualnode: the example pods of deploy/sidecar run on a virtual node
 //
 // Images are those that hack/images.sh has pushed. Tests that break parts of the cluster run only on one that
-// test/cluster has made, before all others and in turns, see disturbances; those that are about a node's daemon need two nodes.
+// test/cluster has made; those that are about a node's daemon need two nodes.
 package e2e

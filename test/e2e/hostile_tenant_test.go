@@ -41,9 +41,8 @@ const (
 // TestATenantHarmsNobodyElse attacks with what a tenant with the role edit can write, while another tenant's operations of each kind
 // go on: no program of Refit restarts, and each result is right. With REFIT_HOSTILE=short, in make test, the floods are smaller. With REFIT_HOSTILE=long the attacks are repeated until there
 // are enough operations to compare how long they take with how long they take beside as many objects that Refit does not look
-// at. No other test may restart the programs of Refit meanwhile.
+// at. It is not parallel: others restart the programs of Refit.
 func TestATenantHarmsNobodyElse(t *testing.T) {
-	inTurn(t)
 	long := os.Getenv("REFIT_HOSTILE") == "long"
 	if os.Getenv("REFIT_HOSTILE") == "" {
 		t.Skip("make hostile runs it")

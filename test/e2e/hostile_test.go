@@ -139,9 +139,9 @@ func (s *fixture) post(body string) (int, string) {
 }
 
 // TestAManagerStartsBesideLargePods has refit-manager started again while there are 600 pods with 240 kB of annotations each, in keys that
-// it reads and in keys that it does not: it is ready within 30 s and stays below its memory limit.
+// it reads and in keys that it does not: it is ready within 30 s and stays below its memory limit. It is not parallel: others restart the
+// programs of Refit.
 func TestAManagerStartsBesideLargePods(t *testing.T) {
-	inTurn(t)
 	if os.Getenv("REFIT_HOSTILE") != "long" {
 		t.Skip("make hostile runs it")
 	}

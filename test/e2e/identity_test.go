@@ -16,11 +16,10 @@ import (
 )
 
 // TestSuccessByContainerIdentity takes the manager away while a request is carried out: the daemon alone decides, by
-// what the pod's own status says of the new instance.
+// what the pod's own status says of the new instance. It is not parallel: nobody can create requests meanwhile.
 func TestSuccessByContainerIdentity(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
-	pod := on(s.lastNode(), s.podOf("web", shell("app", obedient)))
+	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-f", "/tmp/ready"}}},
 		PeriodSeconds: 1,
@@ -33,7 +32,7 @@ func TestSuccessByContainerIdentity(t *testing.T) {
 		app := status(pod, "app")
 		return app.State.Running != nil && app.ContainerID != status(before, "app").ContainerID
 	})
-	s.withoutManager(0)
+	s.scaleManager(0)
 	r := &request{}
 	s.check(s.Get(t.Context(), s.key("r"), r), "get request")
 	if r.Status.Phase != v1beta1.ContainerRecreateRequestRecreating {
@@ -42,6 +41,32 @@ func TestSuccessByContainerIdentity(t *testing.T) {
 	s.exec("web", "app", "touch /tmp/ready")
 	s.succeeded("r")
 	s.restarted(before, "app", 1)
+}
+
+// scaleManager sets the number of replicas for the rest of the test and waits until the others are gone.
+func (s *fixture) scaleManager(replicas int32) {
+	s.t.Helper()
+	ctx := context.WithoutCancel(s.t.Context())
+	was := &appsv1.Deployment{}
+	s.check(s.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, was), "get manager")
+	scale := func(to int32) error {
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, to)
+		return s.Patch(ctx, was.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	}
+	s.t.Cleanup(func() {
+		if err := scale(*was.Spec.Replicas); err != nil {
+			s.t.Errorf("scale manager up again: %v", err)
+		}
+		if err := until(ctx, patience, s.admits); err != nil {
+			s.t.Errorf("wait for the manager: %v", err)
+		}
+	})
+	s.check(scale(replicas), "scale manager down")
+	s.await("end of the manager's pods", func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := s.List(ctx, &pods, managerPods()...)
+		return len(pods.Items) <= int(replicas), err
+	})
 }
 
 // admits reports whether every replica of the manager is ready and admission answers.

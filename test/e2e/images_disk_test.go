@@ -38,7 +38,6 @@ func (s *fixture) containerdOf(node string) int {
 func (s *fixture) smallDisk(node string, room int64) (grow func()) {
 	s.t.Helper()
 	s.needsOwnCluster(s.t)
-	s.mayChange(pulls)
 	folder, err := filepath.Abs(filepath.Join(s.state, "nodes", node))
 	s.check(err, "find the folder of node %s", node)
 	contents, small := filepath.Join(folder, "containerd", "io.containerd.content.v1.content"), filepath.Join(folder, "small-disk")
@@ -71,9 +70,8 @@ func (s *fixture) smallDisk(node string, room int64) (grow func()) {
 }
 
 // The disk of a node is full: a pull ends as its policy says, with what the runtime says, and leaves the pod that it was for
-// alone; one that may be tried again ends well when there is room.
+// alone; one that may be tried again ends well when there is room. It is not parallel: the whole node has no room.
 func TestFullDiskFailsPullsUntilThereIsRoom(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
 	const full = "no space left on device"

@@ -130,9 +130,8 @@ func (s *fixture) pulled(job *v1beta1.ImagePullJob, repository, tag, full string
 	}
 }
 
-// It counts what is written of all images.
+// It is not parallel: it counts what is written.
 func TestImagePullJobPullsOnEveryNode(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
 	repository, tag, digest := s.testappImage()
@@ -221,9 +220,8 @@ func TestImageListPullJobPullsEachImage(t *testing.T) {
 }
 
 // refit-manager reads pull secrets where it has been allowed to, says so where not, and its copies last as long as the job.
-// No other job may need copies meanwhile.
+// The test is not parallel: no other job needs copies.
 func TestPullSecretsAreReadOnlyWhereAllowed(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.run("create", "secret", "docker-registry", "registry", "--docker-server=docker.io", "--docker-username=u", "--docker-password=p")
 	s.pull("game", missingImage, func(spec *v1beta1.ImagePullJobSpec) {

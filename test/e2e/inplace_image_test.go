@@ -182,21 +182,20 @@ func TestDrainThroughTheReadinessGate(t *testing.T) {
 }
 
 func TestUpdateResumesAfterKubeletWasDown(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
-	node := s.lastNode()
+	node := s.nodes[0]
 	before := s.start(on(node, s.podOf("web", shell("app", obedient), shell("other", obedient))))
-	s.kubelet("stop", node)
+	s.component(t, nil, "stop", "kubelet", node)
 	s.setImage("web", "app="+newImage)
-	s.kubelet("start", node)
+	s.component(t, nil, "start", "kubelet", node)
 	s.await("kubelet", s.kubeletAnswers(node))
 	s.replaced(before, "app")
 	// Killed while the container stops.
 	slow := s.start(on(node, s.brief(s.podOf("slow", shell("app", stubborn)))))
 	s.setImage("slow", "app="+newImage)
 	s.await("TERM", s.says("slow", "app", "TERM"))
-	s.kubelet("kill", node)
+	s.component(t, nil, "kill", "kubelet", node)
 	s.await("kubelet", s.kubeletAnswers(node))
 	s.replaced(slow, "app")
 	s.restarted(before, "app", 1)

@@ -21,18 +21,17 @@ func (s *fixture) configureKubelet(node, line string) {
 	s.check(err, "read kubelet's configuration")
 	configure := func(text []byte) {
 		s.check(os.WriteFile(config, text, 0o600), "write kubelet's configuration")
-		s.kubelet("kill", node) // its supervisor starts it with what is in the file
+		s.component(s.t, nil, "kill", "kubelet", node) // its supervisor starts it with what is in the file
 		s.check(until(context.WithoutCancel(s.t.Context()), patience, s.kubeletAnswers(node)), "wait for kubelet")
 	}
 	s.t.Cleanup(func() { configure(was) })
 	configure(append(slices.Clone(was), "\n"+line+"\n"...))
 }
 
-// Stops with a bounded back-off.
+// Stops with a bounded back-off. It is not parallel: kubelet restarts.
 func TestMaxContainerRestartPeriodBoundsTheBackOff(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
-	node := s.lastNode()
+	node := s.nodes[0]
 	s.configureKubelet(node, "crashLoopBackOff: {maxContainerRestartPeriod: 1s}")
 	pod := s.start(on(node, s.podOf("web", shell("app", obedient))))
 	var delays []string

@@ -113,9 +113,8 @@ func TestResizeTheAPIServerRefuses(t *testing.T) {
 }
 
 // Image and resources, one after the other; and, for what happens then, in one sync of kubelet, which is stopped
-// while both are written.
+// while both are written. It is not parallel for that.
 func TestImageAndResourcesOneAfterTheOtherAndAtOnce(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
@@ -126,11 +125,11 @@ func TestImageAndResourcesOneAfterTheOtherAndAtOnce(t *testing.T) {
 	s.restarted(before, "app", 1)
 
 	was := s.start(on(node, s.podOf("together", sized(shell("app", obedient)))))
-	s.kubelet("stop", node)
+	s.component(t, nil, "stop", "kubelet", node)
 	s.setImage("together", "app="+newImage)
 	resize := `{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"256Mi"}}}]}}`
 	s.check(s.SubResource("resize").Patch(t.Context(), s.pod("together"), client.RawPatch(types.StrategicMergePatchType, []byte(resize))), "resize")
-	s.kubelet("start", node)
+	s.component(t, nil, "start", "kubelet", node)
 	s.await("kubelet", s.kubeletAnswers(node))
 	after := s.awaitPod("together", "to say what becomes of it", func(pod *corev1.Pod) bool {
 		app := status(pod, "app")

@@ -229,11 +229,11 @@ func TestImageAndEnvironmentTogetherAreOneRestart(t *testing.T) {
 }
 
 // An image that somebody else than kubelet has pulled: it is used, unless kubelet is to verify all credentials again.
+// It is not parallel: kubelet restarts.
 func TestImagePulledByAnotherThanKubelet(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
-	node := s.lastNode()
+	node := s.nodes[0]
 	// No other test has kubelet pull the second one.
 	const present, pulled = "docker.io/library/nginx:1.22", "docker.io/library/nginx:latest"
 	app := corev1.Container{Name: "app", Image: present}

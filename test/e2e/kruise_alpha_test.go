@@ -17,9 +17,8 @@ import (
 )
 
 // TestRequestsUnderCRDsOfV1alpha1Alone is the daemon with OpenKruise up to 1.9: the status has no conditions, and the test
-// plays their manager.
+// plays their manager. It is not parallel, as the CRD is everybody's: parallel tests begin when this one has ended.
 func TestRequestsUnderCRDsOfV1alpha1Alone(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
@@ -118,8 +117,7 @@ func (s *fixture) withAlphaAlone() {
 		s.kubectlOrFail(ctx, "", "rollout", "restart", "--namespace="+systemNamespace, "daemonset/refit-daemon")
 		s.kubectlOrFail(ctx, "", "rollout", "status", "--namespace="+systemNamespace, "daemonset/refit-daemon", "--timeout=120s")
 	}
-	s.mayChange(requests | daemons)
-	s.withoutManager(0) // its clean-up is the last one
+	s.scaleManager(0) // its clean-up is the last one
 	s.t.Cleanup(func() {
 		replace(full)
 		s.kubectlOrFail(ctx, s.text(hook), "create", "--filename", "-")

@@ -108,14 +108,13 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 	})
 }
 
-// TestDrainEndsWhenTheLeaderIsLost kills the leading manager while a pod is kept not ready.
+// TestDrainEndsWhenTheLeaderIsLost kills the leading manager while a pod is kept not ready. It is not parallel: others
+// need a manager.
 func TestDrainEndsWhenTheLeaderIsLost(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
-	pod := on(s.lastNode(), s.podOf("web", shell("app", obedient)))
+	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	before := s.start(pod)
-	s.takesManagers()
 	s.ask("r", "web/app", func(r *request) {
 		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(8))}
 	})

@@ -18,10 +18,9 @@ import (
 	"github.com/refit-project/refit/test/kit/markdown"
 )
 
-// TestWhatDiffersAfterAChangeOfProgramsIsReported has objects as OpenKruise stores them beside some of Refit's, and no others: what differs is
-// reported for all objects of a kind together.
+// TestWhatDiffersAfterAChangeOfProgramsIsReported has objects as OpenKruise stores them beside some of Refit's. It is not parallel, as
+// it looks at all of the cluster: parallel tests begin when this one has ended.
 func TestWhatDiffersAfterAChangeOfProgramsIsReported(t *testing.T) {
-	inTurn(t)
 	s := newSidecarSet(t, 1, func(spec *v1beta1.SidecarSetSpec) {
 		spec.UpdateStrategy.MaxUnavailable = new(intstr.FromString("37%"))
 		spec.UpdateStrategy.MinReadySeconds = 1
@@ -70,7 +69,6 @@ func (s *sidecarSet) said(out string, code, want int, words ...string) {
 // ofOpenKruise makes what OpenKruise and its users have on a cluster, in the namespace of the test; nothing of it runs.
 func (s *sidecarSet) ofOpenKruise() {
 	s.t.Helper()
-	s.mayChange(kruise)
 	s.t.Cleanup(func() {
 		s.kubectlOrFail(context.WithoutCancel(s.t.Context()), "", "delete", "crd", "clonesets.apps.kruise.io", "--ignore-not-found")
 	})
@@ -146,13 +144,11 @@ spec: {replicas: 1, template: {metadata: {labels: {app: db}}, spec: {containers:
 `
 
 // TestOpenKruisesManagerIsTakenAwayAndPutBack runs the commands of docs/migrate-from-openkruise.md against objects with the names of
-// OpenKruise's.
+// OpenKruise's. It is not parallel, as the CRDs are everybody's: parallel tests begin when this one has ended.
 func TestOpenKruisesManagerIsTakenAwayAndPutBack(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	s.needsOwnCluster(t)
-	s.mayChange(requests | pulls)
-	s.start(on(s.nodes[0], s.podOf("web", shell("app", obedient))))
+	s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("before", "web/app")
 	s.succeeded("before")
 	s.withManagerOfOpenKruise()
@@ -190,7 +186,6 @@ func TestOpenKruisesManagerIsTakenAwayAndPutBack(t *testing.T) {
 // match nothing.
 func (s *fixture) withManagerOfOpenKruise() {
 	s.t.Helper()
-	s.mayChange(kruise)
 	ctx := context.WithoutCancel(s.t.Context())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}
 	made := s.Create(s.t.Context(), namespace) == nil

@@ -45,9 +45,8 @@ func TestOverrideOfAllContainersDoesNotEndThePod(t *testing.T) {
 	}
 }
 
-// TestGracePeriodOutlivesTheDaemon kills the daemon between TERM and KILL.
+// TestGracePeriodOutlivesTheDaemon kills the daemon between TERM and KILL. It is not parallel: others need the daemon.
 func TestGracePeriodOutlivesTheDaemon(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	node := s.nodes[0]
 	pod := on(node, s.podOf("web", shell("app", stubborn)))
@@ -59,7 +58,6 @@ func TestGracePeriodOutlivesTheDaemon(t *testing.T) {
 		return err == nil && strings.Contains(out, "TERM"), nil
 	})
 	term := time.Now()
-	s.needsNoMore(managers) // it has admitted the request
 	<-time.After(20 * time.Second)
 	s.check(syscall.Kill(s.daemonProcess(node), syscall.SIGKILL), "kill the daemon")
 	s.awaitPod("web", "to have its next container", func(pod *corev1.Pod) bool {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestMisbehavingRegistry(t *testing.T) {
 }
 
 // registryNode is the node in whose network the cluster's enter script runs programs.
-func (s *fixture) registryNode() string { return s.nodes[0] }
+func (s *fixture) registryNode() string { return slices.Min(s.nodes) }
 
 // registry serves images on the loopback interface of the first node, and tells containerd of it. It returns the registry's
 // name.

@@ -14,17 +14,16 @@ import (
 // withoutDaemon makes a node a virtual one for the length of the test: the DaemonSet keeps off it.
 func (s *fixture) withoutDaemon(node string) {
 	s.t.Helper()
-	s.mayChange(s.daemonPart(node))
-	ready := func(ctx context.Context) (int, error) {
+	daemons := func(ctx context.Context) (int, error) {
 		var pods corev1.PodList
 		err := s.List(ctx, &pods, append(daemonPods(), client.MatchingFields{"spec.nodeName": node})...)
-		found := 0
+		ready := 0
 		for _, pod := range pods.Items {
 			if pod.DeletionTimestamp != nil || condition(&pod, corev1.PodReady) == corev1.ConditionTrue {
-				found++
+				ready++
 			}
 		}
-		return found, err
+		return ready, err
 	}
 	label := func(ctx context.Context, change string) error {
 		_, err := s.kubectl(ctx, "", "label", "node", node, "--overwrite", change)
@@ -34,13 +33,13 @@ func (s *fixture) withoutDaemon(node string) {
 		ctx := context.WithoutCancel(s.t.Context())
 		s.check(label(ctx, "type-"), "take the label away")
 		s.check(until(ctx, patience, func(ctx context.Context) (bool, error) {
-			n, err := ready(ctx)
+			n, err := daemons(ctx)
 			return n == 1, err
 		}), "wait for the daemon to come back")
 	})
 	s.check(label(s.t.Context(), "type=virtual-kubelet"), "label node")
 	s.await("the daemon to leave "+node, func(ctx context.Context) (bool, error) {
-		n, err := ready(ctx)
+		n, err := daemons(ctx)
 		return n == 0, err
 	})
 }
@@ -53,14 +52,13 @@ func (s *sidecarFixture) placedWithoutDaemon() func(*corev1.Pod) *corev1.Pod {
 	}
 	s.needsOwnCluster(s.t)
 	s.needsTwoNodes(s.t)
-	node := s.lastNode()
+	node := s.nodes[1]
 	s.withoutDaemon(node)
 	return func(pod *corev1.Pod) *corev1.Pod { return on(node, pod) }
 }
 
-// TestSidecarExecutesRequestsWhereNoDaemonRuns takes the daemon of a node away.
+// TestSidecarExecutesRequestsWhereNoDaemonRuns is not parallel: it takes the daemon of a node away, and others need it.
 func TestSidecarExecutesRequestsWhereNoDaemonRuns(t *testing.T) {
-	inTurn(t)
 	s := newSidecarFixture(t, "      # - name: container_recreate", "      - name: container_recreate")
 	where := s.placedWithoutDaemon()
 	pods := map[string]*corev1.Pod{}

@@ -107,7 +107,6 @@ func (w *watched) updated(to string, n int) {
 // killsLeader deletes the manager that leads at once, and returns when another one leads.
 func (s *fixture) killsLeader() {
 	s.t.Helper()
-	s.mayChange(managers)
 	holder := func(ctx context.Context) (string, error) {
 		lease := &coordinationv1.Lease{}
 		err := s.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, lease)
@@ -139,9 +138,7 @@ func (s *fixture) killsLeader() {
 // The manager that leads is killed again and again while a rollout is under way: the budgets hold, no pod is updated twice,
 // and no application is restarted.
 func TestRolloutSurvivesTheDeathOfItsManager(t *testing.T) {
-	inTurn(t)
 	w := newWatched(t, 2)
-	w.takesManagers()
 	w.rollsOut(newImage, func() {
 		for _, n := range []int{1, 3, 6} {
 			w.updated(newImage, n)
@@ -153,10 +150,8 @@ func TestRolloutSurvivesTheDeathOfItsManager(t *testing.T) {
 // Two managers lead, as after a suspended one is resumed: leader election does not exclude that. No pod is updated twice, no application
 // is restarted, and the rollout ends. Each manager enforces maxUnavailable based on what it has seen of the other.
 func TestRolloutByTwoLeadersAtOnce(t *testing.T) {
-	inTurn(t)
 	const leaders = 2
 	w := newWatched(t, 1)
-	w.mayChange(leads)
 	w.mu.Lock()
 	w.judge.MaxUnavailable = leaders
 	w.mu.Unlock()
@@ -217,7 +212,6 @@ func TestRolloutSurvivesDeletedPodsAndABrokenImage(t *testing.T) {
 
 // The pod of a StatefulSet that was evicted is created again only when it has ended. Until then the next manager that leads evicts no other.
 func TestEvictionsSurviveTheDeathOfTheManager(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	set := s.sidecarSet("side", "containers: [{name: log, "+sleeper+"}], updateStrategy: {recreatePolicy: Evict}")
 	pod := selected("side", s.podOf("", shell("app", stubborn)))
@@ -237,7 +231,6 @@ func TestEvictionsSurviveTheDeathOfTheManager(t *testing.T) {
 		})
 	}
 	status("to count the pods", func(status *v1beta1.SidecarSetStatus) bool { return status.UpdatedReadyPods == n })
-	s.takesManagers()
 	ending := func() (names []string) {
 		var pods corev1.PodList
 		s.check(s.List(t.Context(), &pods, client.InNamespace(s.namespace)), "list pods")

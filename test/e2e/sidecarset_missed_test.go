@@ -65,7 +65,6 @@ func TestPodsThatWereNotInjectedAreReplaced(t *testing.T) {
 
 // A SidecarSet that was compiled into a policy is injected while no refit-manager runs, as the webhook injects it.
 func TestCompiledSidecarSetIsInjectedWithoutTheManager(t *testing.T) {
-	inTurn(t)
 	s := newFixture(t)
 	const spec = `
   initContainers: [{name: native, restartPolicy: Always, ` + sleeper + `}],
@@ -85,7 +84,7 @@ func TestCompiledSidecarSetIsInjectedWithoutTheManager(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = s.kubectl(context.WithoutCancel(t.Context()), manifests, "delete", "--filename=-", "--ignore-not-found")
 	})
-	s.withoutManager(0)
+	s.scaleManager(0)
 	var byPolicy *corev1.Pod
 	s.await("injection by the policy", func(ctx context.Context) (bool, error) {
 		byPolicy = pod("web")

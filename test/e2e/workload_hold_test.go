@@ -240,11 +240,10 @@ func TestNothingIsHeldWithoutAPolicyForIt(t *testing.T) {
 }
 
 func TestWorkloadIsHeldWhileNoManagerRuns(t *testing.T) {
-	inTurn(t)
 	w := newWorkload(t, "Deployment", ownDeployment)
 	pods := w.ready(2)
 	w.governed()
-	w.withoutManager(0)
+	w.scaleManager(0)
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.isHeld("set image", w.stored(), 0)
 	w.settled()

@@ -130,9 +130,8 @@ func TestImagesArePulledForAPodThatIsCreatedInTheMiddleOfAnUpdate(t *testing.T) 
 	}
 }
 
-// The daemon continues the pull when it has started again.
+// It is not parallel, since the daemon is everybody's. The daemon continues the pull when it has started again.
 func TestAPullBeforeAnUpdateIsWaitedForWhileTheDaemonRestarts(t *testing.T) {
-	inTurn(t)
 	w := &workload{fixture: newFixture(t), kind: "Deployment", ref: "deployment/web"}
 	host, node := w.registry(map[string]served{"slow": {Size: layer, Fault: fakeregistry.Fault{BytesPerSecond: layer / 10}}}), w.registryNode()
 	w.input(w.placed("replicas: 1,", "nodeSelector: {kubernetes.io/hostname: "+node+"}, "), "apply")
@@ -141,7 +140,6 @@ func TestAPullBeforeAnUpdateIsWaitedForWhileTheDaemonRestarts(t *testing.T) {
 	w.run("set", "image", w.ref, "app="+host+"/slow:v1")
 	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonPullingImages)
 	w.pulling(1)
-	w.mayChange(w.daemonPart(node))
 	w.kubectlOrFail(t.Context(), "", "delete", "pod", w.daemonOn(node).Name, "--namespace="+systemNamespace)
 	w.setsPolicy(`"progressDeadlineSeconds":300`) // it is looked at while the daemon is not ready
 	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonPullingImages)

@@ -10,9 +10,8 @@ import (
 )
 
 // An API server does not know the InPlaceUpdatePolicies for up to 30 s after its start. Here it does not know them, because the policy
-// that reads them is not bound.
+// that reads them is not bound. Not in parallel: that is so for the whole cluster.
 func TestWorkloadIsHeldByItsLabelWherePoliciesAreNotKnown(t *testing.T) {
-	inTurn(t)
 	w := newWorkload(t, "Deployment", ownDeployment)
 	pods := w.ready(2)
 	w.governed()
@@ -20,7 +19,7 @@ func TestWorkloadIsHeldByItsLabelWherePoliciesAreNotKnown(t *testing.T) {
 		u, err := w.get(ctx)
 		return err == nil && u.GetLabels()[refitv1alpha1.LabelHoldUID] == string(u.GetUID()), err
 	})
-	w.withoutManager(holds)
+	w.scaleManager(0)
 
 	other := &workload{fixture: w.fixture, kind: "Deployment", ref: "deployment/other"} // without the label
 	other.input(other.manifest("other", "replicas: 0,", image), "apply")

@@ -231,11 +231,9 @@ func TestTheOlderOfTwoPoliciesIsAccepted(t *testing.T) {
 
 // The manager that leads is killed while pods are updated: no pod is updated twice, and the update ends.
 func TestUpdateOfAWorkloadSurvivesTheDeathOfItsManager(t *testing.T) {
-	inTurn(t)
 	w := newWorkload(t, "StatefulSet", "serviceName: web, replicas: 4, podManagementPolicy: Parallel,")
 	before := w.ready(4)
 	w.follows("")
-	w.takesManagers()
 	w.run("set", "image", w.ref, "app="+newImage)
 	for _, n := range []int{1, 3} {
 		w.await(fmt.Sprintf("%d updated pods", n), func(ctx context.Context) (bool, error) {

@@ -11,7 +11,6 @@ import (
 // holdsByWebhook has the webhook hold workloads until the end of the test, as before Kubernetes 1.36.
 func (w *workload) holdsByWebhook() {
 	w.t.Helper()
-	w.mayChange(holds)
 	if !w.heldByPolicy() {
 		return
 	}
@@ -39,8 +38,8 @@ func (w *workload) holdsByWebhook() {
 	}
 }
 
+// Not in parallel: what holds workloads is changed for the whole cluster.
 func TestWebhookHoldsWhereTheAPIServerCannot(t *testing.T) {
-	inTurn(t)
 	w := newWorkload(t, "Deployment", ownDeployment)
 	pods := w.ready(2)
 	w.holdsByWebhook()
@@ -55,7 +54,7 @@ func TestWebhookHoldsWhereTheAPIServerCannot(t *testing.T) {
 	w.keeps(pods)
 
 	w.run("patch", "inplaceupdatepolicy/web", "--type=merge", "--patch", `{"spec":{"podUpdatePolicy":"InPlaceOnly"}}`)
-	w.withoutManager(holds)
+	w.scaleManager(0)
 	resumed := func(ctx context.Context) (string, error) {
 		return w.kubectl(ctx, "", "rollout", "resume", w.ref, "--namespace", w.namespace)
 	}
