@@ -140,6 +140,8 @@ func TestUpdateOfAPodIsShownUntilItsNewInstanceIsReady(t *testing.T) {
 		{pod("containerd://old", false), Progress{Containers: containers, Old: old, State: "updating"}, after(1)},
 		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "not ready"}, after(2)},
 		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "updated", Ended: true}, after(3)},
+		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "not ready"}, after(4)}, // for a moment
+		{pod("containerd://new", true), Progress{Containers: containers, Old: old, State: "updated", Ended: true}, after(5)},
 		{pod("containerd://new", true), Progress{Containers: containers, State: "updating"}, after(10)}, // another update, without a restart
 		{pod("containerd://new", true), Progress{Containers: containers, State: "updated", Ended: true}, after(12)},
 	} {
@@ -147,6 +149,7 @@ func TestUpdateOfAPodIsShownUntilItsNewInstanceIsReady(t *testing.T) {
 	}
 	want := []string{
 		"pod web-0, container app: updating", "pod web-0, container app: not ready", "pod web-0, container app: updated in 3.0 s (containerd://old -> containerd://new)",
+		"pod web-0, container app: not ready", "pod web-0, container app: updated in 5.0 s (containerd://old -> containerd://new)",
 		"pod web-0, container app: updating", "pod web-0, container app: updated in 2.0 s (- -> -)",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {

@@ -26,7 +26,7 @@ func (b *Board) Update(pod *corev1.Pod, to Progress, now time.Time) []string {
 	var news []string
 	for _, name := range to.Containers {
 		r := b.row(pod.Name, name, now)
-		if r.ended && !to.Ended { // another update of the same pod
+		if r.another(to, name) {
 			*r = row{pod: pod.Name, container: name, since: now}
 		}
 		if id := to.Old[name]; id != "" {
@@ -37,7 +37,10 @@ func (b *Board) Update(pod *corev1.Pod, to Progress, now time.Time) []string {
 			r.term = cmp.Or(r.term, elapsed)
 		}
 		b.instance(r, now)
-		if to.Ended && !to.Failed {
+		switch {
+		case !to.Ended:
+			r.ready = 0
+		case !to.Failed:
 			r.ready = cmp.Or(r.ready, elapsed)
 		}
 		changed := r.state != to.State
@@ -48,4 +51,13 @@ func (b *Board) Update(pod *corev1.Pod, to Progress, now time.Time) []string {
 		}
 	}
 	return news
+}
+
+// another reports whether to is another update than the one that the row shows. A pod whose update has ended may be not ready for a
+// moment: what was replaced stays the same then.
+func (r *row) another(to Progress, container string) bool {
+	if id := to.Old[container]; id != "" && r.old != "" {
+		return ShortID(id) != r.old
+	}
+	return r.ended && !to.Ended
 }
