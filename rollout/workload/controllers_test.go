@@ -51,10 +51,7 @@ func (w *world) deploymentController() {
 		if newest == nil {
 			newest = w.addReplicaSet(fmt.Sprintf("web-%d", len(w.replicaSets)), &d.Spec.Template, 0, fmt.Sprint(len(w.replicaSets)+1))
 		}
-		for _, r := range w.replicaSets {
-			*r.Spec.Replicas = 0
-		}
-		*newest.Spec.Replicas = *d.Spec.Replicas
+		w.scale(newest, *d.Spec.Replicas)
 	} else if active := w.active(); active != nil {
 		*active.Spec.Replicas = *d.Spec.Replicas
 	}
@@ -77,6 +74,24 @@ func (w *world) deploymentController() {
 		}
 		r.Status.Replicas = *r.Spec.Replicas
 	}
+}
+
+// scale moves the pods of a Deployment to its newest ReplicaSet, all at once unless they are replaced one at a time.
+func (w *world) scale(newest *appsv1.ReplicaSet, replicas int32) {
+	others := int32(0)
+	for _, r := range w.replicaSets {
+		switch {
+		case r == newest:
+		case w.oneAtATime && *r.Spec.Replicas > 0 && others == 0:
+			*r.Spec.Replicas--
+			others = *r.Spec.Replicas
+		case w.oneAtATime:
+			others += *r.Spec.Replicas
+		default:
+			*r.Spec.Replicas = 0
+		}
+	}
+	*newest.Spec.Replicas = replicas - others
 }
 
 // newestRevision gives a ReplicaSet the highest revision (SetNewReplicaSetAnnotations).
@@ -132,10 +147,11 @@ func (w *world) revisionController(partition *int32) {
 		d.Status.ObservedGeneration = d.Generation
 		replicas, held = d.Status.DesiredNumberScheduled, d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	}
-	for i := range replicas {
+	for i := replicas - 1; i >= 0; i-- {
 		name := fmt.Sprintf("web-%d", i)
 		if pod := w.pods[name]; pod != nil && !held && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != current && (partition == nil || i >= *partition) {
 			delete(w.pods, name)
+			held = w.oneAtATime
 		}
 		if w.pods[name] == nil {
 			w.create(name, "workload", t, current)

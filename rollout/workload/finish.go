@@ -188,13 +188,11 @@ func (v *view) completeBegun() {
 
 // replacing releases the workload, so that its controller replaces the pods.
 //
-// The fields of the update are kept until it is released: if the former template is written before, the pods that do not have it go
-// back to it.
+// The fields of the update are kept until the pods have been replaced: if an earlier template is written before, its controller
+// keeps the pods that it has created from it, also those that were updated, see leftBehind.
 func (v *view) replacing(message string) {
 	if v.workload.Held {
 		v.act(Action{Kind: ActionRelease})
-	} else {
-		v.decision.Status.Update = nil
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
 }
@@ -206,5 +204,10 @@ func (v *view) notHeld() {
 		return
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, "the workload was not held when its template was changed; its controller replaces the pods")
-	v.decision.Status.Update = nil
+}
+
+// leftBehind reports whether the controller of a workload that is not held does not replace the pods that do not have the template: it
+// created them from it, before they were updated to another one.
+func (v *view) leftBehind() bool {
+	return !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.created })
 }

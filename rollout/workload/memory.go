@@ -35,7 +35,7 @@ func (v *view) remember(m *Memory) {
 		return
 	}
 	w := v.workload
-	of := string(must.JSON([]any{v.policy.UID, v.policy.Generation, w.UID, w.Generation, w.Revision, w.Label, v.fields.update, v.decision.Status.Update}))
+	of := string(must.JSON([]any{v.policy.UID, v.policy.Generation, w.UID, w.Generation, w.Revision, w.Label, w.current, v.fields.update, v.decision.Status.Update}))
 	if m.of != of || m.pods == nil {
 		m.of, m.pods = of, map[types.UID]*knownPod{}
 	}

@@ -135,6 +135,7 @@ type view struct {
 	ending   []*corev1.Pod // that are being deleted
 	requests map[string][]*v1beta1.ContainerRecreateRequest
 	revised  bool // the template is another one than before
+	dryRun   bool // the workload is an answer to a dry run: its revision is still the one of the template before
 	// restored says that the pods get the former template, although the workload has one that failed and was undone.
 	restored bool
 	memory   *Memory // nil if nothing is kept
@@ -187,6 +188,8 @@ func (v *view) proceed(observed Observation) {
 		v.pausedFor("the owner of the workload has paused it")
 	case !w.Held && !w.OwnerHolds && v.followed():
 		v.finish() // it has been released
+	case !w.Held && !w.OwnerHolds && v.leftBehind():
+		v.update(observed)
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
 	case w.Held && v.applyDeletionPolicy():

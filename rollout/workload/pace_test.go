@@ -84,28 +84,6 @@ func TestPodsThatAreCreatedMeanwhileAreUpdatedToo(t *testing.T) {
 	}
 }
 
-func TestOwnersPartitionIsKept(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "StatefulSet", 4)
-	*w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition = 2
-	w.edit(image("app:2"))
-	w.rounds(40)
-	if w.pods["web-1"].Spec.Containers[0].Image != "app:1" || w.pods["web-2"].Spec.Containers[0].Image != "app:2" || w.created > 0 {
-		t.Errorf("images %v, %d pods created", w.images(), w.created)
-	}
-	if got := *w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition; got != 2 {
-		t.Errorf("partition %d at the end", got)
-	}
-	if got, want := w.message(), "all pods have the template, apart from 2 that the partition of the StatefulSet excludes"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	w.bad["app:2"] = true // the pods with it crash some time after the update
-	w.rounds(2)
-	if w.unavailable() == 0 || w.progressing() != "True Completed" {
-		t.Errorf("%d pods are unavailable after the update, %s", w.unavailable(), w.progressing())
-	}
-}
-
 func TestPausedDeploymentOfItsOwnerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "Deployment", 2)

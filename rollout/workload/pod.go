@@ -35,9 +35,11 @@ const (
 type pod struct {
 	*corev1.Pod
 
-	stage  stage
-	has    bool // its spec is as the template, also while its update is in progress
-	budget budget.Pod
+	stage stage
+	has   bool // its spec is as the template, also while its update is in progress
+	// created says that the controller of the workload takes the pod as one of the present template, and does not replace it.
+	created bool
+	budget  budget.Pod
 	// labelled says that the pod has the label of the present revision, or needs none.
 	labelled bool
 	// excluded says that the partition of the owner excludes the pod.
@@ -85,7 +87,8 @@ func (v *view) podState(item *corev1.Pod) pod {
 	p.budget, again = v.budgetOf(item)
 	v.again(again)
 	p.labelled = v.workload.Label == "" || item.Labels[appsv1.ControllerRevisionHashLabelKey] == v.workload.Label
-	p.excluded = v.workload.Kind == "StatefulSet" && ordinal(item.Name) < v.workload.Partition
+	p.created = !v.dryRun && v.workload.created(item)
+	p.excluded = v.workload.excludes(item)
 	v.setStage(&p)
 	return p
 }
@@ -100,13 +103,17 @@ func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {
 // failed.
 func (v *view) setStage(p *pod) {
 	if v.fields == nil {
-		if p.has = v.workload.created(p.Pod); p.has {
+		if p.has = p.created; p.has {
 			p.stage = updated
 		}
 		return
 	}
-	p.has = v.fields.Has(p.Pod)
 	recorded, err := record.Read(p.Pod)
+	// A pod that was never updated is as it was created; admission webhooks may have changed fields of the template.
+	p.has = v.fields.Has(p.Pod) || p.created && recorded == nil && err == nil
+	if p.excluded { // its template was not compared
+		p.has = p.created
+	}
 	if err != nil {
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: inplace.BlockedMalformed, Message: err.Error()}
 	}

@@ -36,7 +36,7 @@ type PodPreview struct {
 // NewPreview returns what would happen to the pods of a workload that has the new template already, as in the answer to a dry run.
 // The policy does not have to exist.
 func NewPreview(policy *v1alpha1.InPlaceUpdatePolicy, w *Workload, pods []*corev1.Pod, now time.Time) Preview {
-	v := &view{policy: policy, workload: w, now: now, decision: Decision{Status: *policy.Status.DeepCopy()}}
+	v := &view{policy: policy, workload: w, now: now, dryRun: true, decision: Decision{Status: *policy.Status.DeepCopy()}}
 	fields, err := NewFields(w.Template, w.former(pods), policy.Status.Update)
 	refused := (*plan.RefusedError)(nil)
 	if !errors.As(err, &refused) {

@@ -69,7 +69,6 @@ func TestPodThatCannotGoBackHasFailed(t *testing.T) {
 			t.Fatalf("%s: actions %v", kind, w.last.Actions)
 		}
 		pod := w.pods[w.last.Actions[0].Pod.Name]
-		pod.Annotations = nil
 		pod.Spec.Containers[0].Image = "app:2"
 		pod.Spec.Containers[0].Resources = *w.template().Spec.Containers[0].Resources.DeepCopy()
 		w.edit(requests)

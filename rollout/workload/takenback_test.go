@@ -108,3 +108,26 @@ func TestDrainedPodServesAgainIfTheNextTemplateIsRefused(t *testing.T) {
 		t.Errorf("%d pods are not ready, %s", w.unavailable(), w.progressing())
 	}
 }
+
+// The template is taken back while the controller of the workload replaces the pods, some of which had been updated in place before.
+func TestTemplateThatIsTakenBackDuringAReplacementReachesAllPods(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		for rounds := 1; rounds < 8; rounds++ {
+			w := newWorld(t, kind, 6)
+			w.oneAtATime = true
+			w.edit(image("app:2"))
+			w.rounds(8)
+			if w.images()["app:2"] == 0 || w.images()["app:1"] == 0 {
+				t.Fatalf("images %v", w.images())
+			}
+			w.edit(moreEnvironment)
+			w.rounds(rounds)
+			w.edit(func(t *corev1.PodTemplateSpec) { *t = template("app:1") })
+			w.rounds(80)
+			if w.images()["app:1"] != 6 || w.progressing() != "True Completed" || w.meta().Labels[v1alpha1.LabelHeld] != "" {
+				t.Errorf("%s after %d rounds: images %v, %s", kind, rounds, w.images(), w.progressing())
+			}
+		}
+	}
+}

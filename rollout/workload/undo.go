@@ -34,7 +34,7 @@ func (v *view) formerTemplate() *corev1.PodTemplateSpec {
 	}
 	var pods []*corev1.Pod
 	for _, p := range v.pods {
-		if (p.stage == outdated || !p.labelled) && !p.excluded {
+		if p.stage == outdated || !p.labelled {
 			pods = append(pods, p.Pod)
 		}
 	}

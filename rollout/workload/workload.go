@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -46,6 +47,8 @@ type Workload struct {
 	revisions map[string]*corev1.PodTemplateSpec
 	// names are the names of these ControllerRevisions.
 	names map[string]string
+	// current are the ReplicaSets of a Deployment that have the present template.
+	current map[types.UID]bool
 	// historyLimit is the revisionHistoryLimit of a Deployment.
 	historyLimit int32
 }
@@ -72,6 +75,7 @@ func FromDeployment(d *appsv1.Deployment, replicaSets []*appsv1.ReplicaSet) (*Wo
 		w.ReplicaSets = append(w.ReplicaSets, r)
 	}
 	slices.SortFunc(w.ReplicaSets, func(a, b *appsv1.ReplicaSet) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
+	w.current = w.withTemplate(w.Template)
 	return w, nil
 }
 
@@ -150,7 +154,12 @@ func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.Contro
 	return nil
 }
 
-// former returns the templates that pods may have and that differ from the present one.
+// excludes reports whether the partition that the owner of a StatefulSet has set excludes a pod from updates.
+func (w *Workload) excludes(pod *corev1.Pod) bool {
+	return w.Kind == "StatefulSet" && ordinal(pod.Name) < w.Partition
+}
+
+// former returns the templates that pods may have and that differ from the present one. Pods that the partition excludes keep theirs.
 func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
 	var templates []*corev1.PodTemplateSpec
 	add := func(t *corev1.PodTemplateSpec) {
@@ -169,7 +178,7 @@ func (w *Workload) former(pods []*corev1.Pod) []*corev1.PodTemplateSpec {
 	}
 	seen := map[string]bool{}
 	for _, pod := range pods {
-		if label := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; !seen[label] {
+		if label := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; !seen[label] && !w.excludes(pod) {
 			seen[label] = true
 			add(w.revisions[label])
 		}
@@ -182,6 +191,7 @@ func (w *Workload) at(revision string) *Workload {
 	former := *w
 	if active := w.active(); w.Kind == "Deployment" && active != nil && templateHash(&active.Spec.Template) == revision {
 		former.Template, former.Revision = withoutHash(&active.Spec.Template), revision
+		former.current = w.withTemplate(former.Template)
 		return &former
 	}
 	for label, name := range w.names {
@@ -198,9 +208,19 @@ func (w *Workload) created(pod *corev1.Pod) bool {
 	if w.Kind != "Deployment" {
 		return pod.Labels[appsv1.ControllerRevisionHashLabelKey] == w.Label
 	}
-	return slices.ContainsFunc(w.ReplicaSets, func(r *appsv1.ReplicaSet) bool {
-		return metav1.IsControlledBy(pod, r) && sameTemplate(&r.Spec.Template, w.Template)
-	})
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && w.current[owner.UID]
+}
+
+// withTemplate returns the ReplicaSets that have a template.
+func (w *Workload) withTemplate(t *corev1.PodTemplateSpec) map[types.UID]bool {
+	with := map[types.UID]bool{}
+	for _, r := range w.ReplicaSets {
+		if sameTemplate(&r.Spec.Template, t) {
+			with[r.UID] = true
+		}
+	}
+	return with
 }
 
 // active returns the ReplicaSet of a Deployment that has the pods, or would get them; nil if there is none.

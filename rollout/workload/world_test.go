@@ -46,6 +46,7 @@ type world struct {
 	kept        remembered
 	// holdsByLabel says that the API server has the policy that holds by the label.
 	holdsByLabel bool
+	oneAtATime   bool // controllers replace pods one at a time, else all at once
 }
 
 func template(image string) corev1.PodTemplateSpec {

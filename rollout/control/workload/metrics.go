@@ -70,14 +70,14 @@ var outcomes = map[string]string{
 	v1alpha1.ReasonPodsFailed: "failed", v1alpha1.ReasonImagePullFailed: "failed", v1alpha1.ReasonUndone: "undone", v1alpha1.ReasonReplacing: "replaced", v1alpha1.ReasonNotInPlace: "refused",
 }
 
-// progress records a new reason of the condition Progressing.
-func (m *metrics) progress(policy *v1alpha1.InPlaceUpdatePolicy, before *v1alpha1.InPlaceUpdatePolicyStatus, is *metav1.Condition, now time.Time) {
+// progress records a new reason of the condition Progressing, which was nil or had another one. Pods that were replaced are no completed update.
+func (m *metrics) progress(policy *v1alpha1.InPlaceUpdatePolicy, before *v1alpha1.InPlaceUpdatePolicyStatus, was, is *metav1.Condition, now time.Time) {
 	kind := policy.Spec.TargetRef.Kind
 	switch outcome := outcomes[is.Reason]; {
 	case is.Reason == v1alpha1.ReasonUndone && before.UndoneRevision == policy.Status.UndoneRevision: // written again
 	case outcome != "":
 		m.updates.WithLabelValues(kind, outcome).Inc()
-	case is.Reason == v1alpha1.ReasonCompleted && before.Update != nil:
+	case is.Reason == v1alpha1.ReasonCompleted && before.Update != nil && (was == nil || was.Reason != v1alpha1.ReasonReplacing):
 		m.updates.WithLabelValues(kind, "completed").Inc()
 		m.duration.WithLabelValues(kind).Observe(now.Sub(before.Update.StartTime.Time).Seconds())
 	}

@@ -50,7 +50,7 @@ func (r *reconciler) reportProgress(policy *v1alpha1.InPlaceUpdatePolicy, before
 	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
 		return
 	}
-	r.metrics.progress(policy, before, is, r.Clock())
+	r.metrics.progress(policy, before, was, is, r.Clock())
 	kind := corev1.EventTypeNormal
 	if is.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeWarning

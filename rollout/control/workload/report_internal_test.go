@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
 func TestMetricsOfAnUpdate(t *testing.T) {
@@ -36,6 +38,19 @@ func TestMetricsOfAnUpdate(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(m.pods); n != 0 {
 		t.Errorf("%d metrics of a deleted policy", n)
+	}
+}
+
+func TestAReplacementIsNoCompletedUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m, policy := w.r.metrics, w.policy("web")
+	before := &v1alpha1.InPlaceUpdatePolicyStatus{Update: &v1alpha1.TemplateUpdate{}}
+	replacing, completed := &metav1.Condition{Reason: v1alpha1.ReasonReplacing}, &metav1.Condition{Reason: v1alpha1.ReasonCompleted}
+	m.progress(policy, before, nil, replacing, w.now)
+	m.progress(policy, before, replacing, completed, w.now)
+	if replaced, n := testutil.ToFloat64(m.updates.WithLabelValues("Deployment", "replaced")), testutil.CollectAndCount(m.updates); replaced != 1 || n != 1 {
+		t.Errorf("%g replaced, %d outcomes", replaced, n)
 	}
 }
 
