@@ -24,4 +24,4 @@ if [[ $matching != Test* ]]; then
 fi
 wait "$images"
 trap - EXIT
-REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec "${tests[@]}" -count=1 -v -timeout=30m -parallel=8 -run "$pattern" "$@" ./test/e2e
+REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec "${tests[@]}" -count=1 -v -timeout=30m -parallel=6 -run "$pattern" "$@" ./test/e2e

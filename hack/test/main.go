@@ -233,5 +233,5 @@ func (s *suite) generatedFiles() (map[string]string, error) {
 
 const (
 	unitTimeout = 15 * time.Minute
-	e2eTimeout  = 35 * time.Minute
+	e2eTimeout  = 55 * time.Minute
 )

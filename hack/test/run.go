@@ -135,7 +135,7 @@ func (s *suite) images(ctx context.Context) error {
 
 func (s *suite) endToEndTests(ctx context.Context) error {
 	return s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
-		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
+		"-count=1", "-parallel=6", "-timeout="+e2eTimeout.String(), "."+endToEnd)
 }
 
 func (s *suite) kubeconfig() string { return "KUBECONFIG=" + s.cluster("kubeconfig") }

@@ -17,10 +17,11 @@ import (
 
 const (
 	// patience is long, so that a busy machine fails no test; what is to be fast is compared with something.
-	patience     = 90 * time.Second
-	pollInterval = 150 * time.Millisecond
-	cleanTimeout = 30 * time.Second
-	image        = "docker.io/library/busybox:1.36"
+	patience = 150 * time.Second
+	// Tests look often at first, and less often at what takes long: they look at the same time, and each look costs the API server.
+	pollInterval, maxPollInterval = 150 * time.Millisecond, 500 * time.Millisecond
+	cleanTimeout                  = 30 * time.Second
+	image                         = "docker.io/library/busybox:1.36"
 )
 
 // What the containers of the tests run. Both write the signals they get to their log.
@@ -102,9 +103,7 @@ func (s *fixture) await(what string, done func(context.Context) (bool, error)) {
 func until(ctx context.Context, limit time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
+	for interval := pollInterval; ; interval = min(interval*5/4, maxPollInterval) {
 		ok, err := done(ctx)
 		if ctx.Err() != nil { // which the error would only say in other words
 			return fmt.Errorf("not within %s", limit)
@@ -115,7 +114,7 @@ func until(ctx context.Context, limit time.Duration, done func(context.Context) 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not within %s", limit)
-		case <-ticker.C:
+		case <-time.After(interval):
 		}
 	}
 }
@@ -136,7 +135,7 @@ func (s *fixture) exec(pod, container, line string) string {
 	var out string
 	err := until(s.t.Context(), patience, func(ctx context.Context) (bool, error) {
 		var err error
-		out, err = s.kubectl(ctx, "", s.inContainer(ctx, pod, container, line)...)
+		out, err = s.inContainer(ctx, pod, container, line)
 		return err == nil, nil
 	})
 	s.check(err, "exec %q in container %s: %s", line, container, out)

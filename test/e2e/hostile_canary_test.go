@@ -199,7 +199,7 @@ func (s *sidecarFixture) probesOnce(ctx context.Context, _, n int) error {
 	if n%2 == 1 {
 		word, want = "down", corev1.ConditionFalse
 	}
-	out, err := s.kubectl(ctx, "", "--namespace", s.namespace, "exec", "probe", "--container", "sh", "--", "sh", "-c", "echo "+word+" > /shared/state")
+	out, err := s.inContainer(ctx, "probe", "sh", "echo "+word+" > /shared/state")
 	if err != nil {
 		return fmt.Errorf("write state: %w: %s", err, out)
 	}

@@ -27,7 +27,7 @@ func unhurried(name string) corev1.Container {
 func (s *fixture) stopping(pod string) {
 	s.t.Helper()
 	s.await("TERM", func(ctx context.Context) (bool, error) {
-		out, err := s.kubectl(ctx, "", "--namespace", s.namespace, "exec", pod, "--container", "other", "--", "sh", "-c", "cat /shared/signals || true")
+		out, err := s.inContainer(ctx, pod, "other", "cat /shared/signals || true")
 		return err == nil && strings.Contains(out, "TERM"), nil
 	})
 }

@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // shell is a container that runs a script.
@@ -12,6 +14,26 @@ func shell(name, script string) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script},
 		VolumeMounts: []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}},
+	}
+}
+
+// serving is a script that serves over HTTP whether it is ready, and goes on with another one. Each exec probe starts four processes of
+// the runtime: a third of a second of CPU on a slow machine, every second, for each pod.
+func serving(port int, script string) string {
+	return fmt.Sprintf("mkdir -p /tmp/www; [ -e /shared/away ] || touch /tmp/www/ready; httpd -p %d -h /tmp/www; %s", port, script)
+}
+
+// What makes a container that is serving not ready, also after a restart if the pod has the folder /shared, and ready again.
+const (
+	goesAway  = "touch /shared/away; rm /tmp/www/ready"
+	comesBack = "rm /shared/away; touch /tmp/www/ready"
+)
+
+// readiness is the probe of a container that is serving. A busy machine fails no probe.
+func readiness(port int, delay int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt(port)}},
+		InitialDelaySeconds: delay, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 20,
 	}
 }
 

@@ -239,7 +239,7 @@ func TestHandWrittenProbesDisturbNothing(t *testing.T) {
 	probes := &v1alpha1.NodePodProbe{}
 	name := client.ObjectKey{Name: s.nodes[0]}
 	s.await("the daemon to run a hand-written probe", func(ctx context.Context) (bool, error) {
-		if out, err := s.kubectl(ctx, "", "--namespace", s.namespace, "exec", "good", "--container", "sh", "--", "ls", "/shared"); err != nil || strings.Contains(out, "touched") {
+		if out, err := s.inContainer(ctx, "good", "sh", "ls /shared"); err != nil || strings.Contains(out, "touched") {
 			return err == nil, nil
 		}
 		if err := s.Get(ctx, name, probes); err != nil || slices.ContainsFunc(probes.Spec.PodProbes, of(victim)) {

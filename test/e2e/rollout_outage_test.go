@@ -18,7 +18,7 @@ import (
 )
 
 // backend is a Deployment with a Service and a PodDisruptionBudget of maxUnavailable 1, whose pods are ready so many seconds after the
-// start of their container, unless there is a file /shared/away.
+// start of their container, until one of them goesAway.
 type backend struct {
 	*fixture
 	deployment *appsv1.Deployment
@@ -28,11 +28,8 @@ type backend struct {
 func newBackend(t *testing.T, replicas int32, script string, delay int32, change ...func(*corev1.PodSpec)) *backend {
 	t.Helper()
 	s := &backend{fixture: newFixture(t)}
-	pod := s.podOf("web", shell("app", script))
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
-		ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "test ! -e /shared/away"}}},
-		InitialDelaySeconds: delay, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 20, // a busy machine fails no probe
-	}
+	pod := s.podOf("web", shell("app", serving(8080, script)))
+	pod.Spec.Containers[0].ReadinessProbe = readiness(8080, delay)
 	for _, c := range change {
 		c(&pod.Spec)
 	}
@@ -149,7 +146,7 @@ func TestAReadinessBlipOfTheOthersDoesNotHaveThemRestarted(t *testing.T) {
 	s.rollout("web")
 	s.endpoints.await(2)
 	first := s.requests(t.Context())[0].Spec.PodName
-	for _, line := range []string{"touch /shared/away", "sleep 4; rm /shared/away"} {
+	for _, line := range []string{goesAway, "sleep 4; " + comesBack} {
 		for _, pod := range s.pods(t.Context()) {
 			if pod.Name != first {
 				s.exec(pod.Name, "app", line)

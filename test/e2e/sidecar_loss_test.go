@@ -149,13 +149,12 @@ func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
 	pod := s.podOfDeployment("deleted", "")
 	s.accepted(pod.Name, "v1")
 	s.remembered("Deployment.deleted", "v1")
-	in := func(command string) []string { return s.inContainer(t.Context(), pod.Name, "nginx", command) }
 	s.await("the files of the sidecar to be deleted", func(ctx context.Context) (bool, error) {
-		_, err := s.kubectl(ctx, "", in("rm -rf /etc/nginx/conf.d/..refit")...) // fails if the sidecar writes at that moment
+		_, err := s.inContainer(ctx, pod.Name, "nginx", "rm -rf /etc/nginx/conf.d/..refit") // fails if the sidecar writes at that moment
 		return err == nil, nil
 	})
 	s.await("the file to be restored", func(ctx context.Context) (bool, error) {
-		text, err := s.kubectl(ctx, "", in("cat /etc/nginx/conf.d/default.conf")...)
+		text, err := s.inContainer(ctx, pod.Name, "nginx", "cat /etc/nginx/conf.d/default.conf")
 		return err == nil && strings.Contains(text, "this is v1"), nil
 	})
 	s.awaitEvent("PluginFailed", "..refit")

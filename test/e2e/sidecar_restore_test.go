@@ -27,7 +27,7 @@ func (s *sidecarFixture) kill(pod *corev1.Pod, container, process string) {
 	s.exec(pod.Name, "nginx", "true")
 	// The command may end with its own container.
 	line := "for p in /proc/[0-9]*; do grep -qx " + process + " $p/comm && kill -KILL ${p#/proc/}; done"
-	_, _ = s.kubectl(s.t.Context(), "", s.inContainer(s.t.Context(), pod.Name, "nginx", line)...)
+	_, _ = s.inContainer(s.t.Context(), pod.Name, "nginx", line)
 	s.awaitPod(pod.Name, "to have another "+container, func(pod *corev1.Pod) bool {
 		is := status(pod, container)
 		return is.ContainerID != was.ContainerID && is.Ready && is.RestartCount == was.RestartCount+1

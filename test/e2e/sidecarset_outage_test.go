@@ -20,11 +20,10 @@ import (
 
 // slowSidecar is one that is ready 20 s after its start: a busy machine needs that long until pods that are made not ready are.
 func slowSidecar(name string) v1beta1.SidecarContainer {
-	c := shell(name, obedient)
+	port := 8100 + int(name[0]) // the containers of a pod have one network
+	c := shell(name, serving(port, obedient))
 	c.VolumeMounts = nil
-	c.ReadinessProbe = &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, InitialDelaySeconds: 20, PeriodSeconds: 1, TimeoutSeconds: 20,
-	}
+	c.ReadinessProbe = readiness(port, 20)
 	return v1beta1.SidecarContainer{Container: c}
 }
 
@@ -53,11 +52,8 @@ func sidecars(t *testing.T, replicas int32, change func(*v1beta1.SidecarSetSpec)
 			}
 		})
 	}
-	pod := s.podOf("web", shell("app", obedient))
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "test ! -e /tmp/away"}}},
-		PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 20,
-	}
+	pod := s.podOf("web", shell("app", serving(8080, obedient)))
+	pod.Spec.Containers[0].ReadinessProbe = readiness(8080, 0)
 	labels := map[string]string{"app": "web"}
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	web.Spec = appsv1.DeploymentSpec{
@@ -106,7 +102,7 @@ func (s *fixture) blips(e *endpoints) {
 			before = append(before, pod)
 		}
 	}
-	s.inAll(before, "touch /tmp/away")
+	s.inAll(before, goesAway)
 	e.await(0)
 	<-time.After(4 * time.Second)
 	now, ready := map[types.UID]corev1.Pod{}, 0
@@ -126,7 +122,7 @@ func (s *fixture) blips(e *endpoints) {
 			s.t.Fatalf("pod %s is taken out while no pod is ready", was.Name)
 		}
 	}
-	s.inAll(left, "rm /tmp/away")
+	s.inAll(left, comesBack)
 }
 
 // webs are the pods of sidecars.
@@ -144,8 +140,7 @@ func (s *fixture) inAll(pods []corev1.Pod, line string) {
 	var all sync.WaitGroup
 	for i := range pods {
 		all.Go(func() {
-			out, err := s.kubectl(s.t.Context(), "", "--namespace", s.namespace, "exec", pods[i].Name, "--container", "app", "--", "sh", "-c", line)
-			if err != nil {
+			if out, err := s.inContainer(s.t.Context(), pods[i].Name, "app", line); err != nil {
 				errs[i] = fmt.Errorf("pod %s: %w: %s", pods[i].Name, err, out)
 			}
 		})

@@ -105,9 +105,3 @@ func (s *fixture) at(ctx context.Context, name string) (string, string) {
 	}
 	return s.virtual.backend, pods.Items[0].Name
 }
-
-// inContainer returns the arguments of kubectl that run a shell line in a container of a pod.
-func (s *fixture) inContainer(ctx context.Context, pod, container, line string) []string {
-	namespace, name := s.at(ctx, pod)
-	return []string{"--namespace", namespace, "exec", name, "--container", container, "--", "sh", "-c", line}
-}

@@ -110,8 +110,8 @@ func ignoreTooMany(err error) error {
 // controller of the workload.
 func (w *workload) serving() {
 	w.t.Helper()
-	w.patches(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"10m"},"limits":{"cpu":"200m"}},
-"readinessProbe":{"exec":{"command":["sh","-c","test ! -e /tmp/away"]},"periodSeconds":1,"failureThreshold":1,"timeoutSeconds":20}}]}}}}`)
+	w.patches(fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","command":["sh","-c",%q],"resources":{"requests":{"cpu":"10m"},"limits":{"cpu":"200m"}},
+"readinessProbe":{"httpGet":{"path":"/ready","port":8080},"periodSeconds":1,"failureThreshold":1,"timeoutSeconds":20}}]}}}}`, serving(8080, obedient)))
 	w.rolledOut()
 }
 
@@ -124,7 +124,7 @@ func TestAPodThatIsNotReadyIsUpdatedFirst(t *testing.T) {
 	w.follows("")
 	e := w.endpointsOf(3)
 	broken := before[1].Name
-	w.exec(broken, "app", "touch /tmp/away")
+	w.exec(broken, "app", goesAway)
 	e.await(2)
 	w.patches(fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"resources":{"limits":{"cpu":"300m"}}}]}}}}`, newImage))
 	after := w.updated(before, newImage, 1)

@@ -1,0 +1,50 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// inContainer runs a shell line in a container of a pod, as kubectl exec does, and returns all it wrote. The error also says with which code
+// it has ended.
+func (s *fixture) inContainer(ctx context.Context, pod, container, line string) (string, error) {
+	namespace, name := s.at(ctx, pod)
+	clients, err := kubernetes.NewForConfig(s.config)
+	if err != nil {
+		return "", err
+	}
+	url := clients.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: []string{"sh", "-c", line}, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(s.config, "GET", url.String())
+	if err != nil {
+		return "", err
+	}
+	var out output
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	return out.text(), errors.Join(err, ctx.Err())
+}
+
+// output is written by both streams at the same time.
+type output struct {
+	mu      sync.Mutex
+	written strings.Builder
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.written.Write(data)
+}
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.written.String()
+}
