@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,27 +85,24 @@ func (p *plugin) matches(image string) bool {
 	return false
 }
 
-// cacheKeys returns the keys under which an answer for the image may be cached, by the cache key type of the plugin:
-// "Image", "Registry" or "Global".
-func cacheKeys(image string) map[string]string {
-	registry, _, _ := strings.Cut(image, "/")
-	return map[string]string{"Image": "image " + image, "Registry": "registry " + registry, "Global": "global"}
+// cacheKeyTypes are the types of the keys under which an answer may be cached, in the order in which kubelet looks for one.
+var cacheKeyTypes = []string{"Image", "Registry", "Global"}
+
+// cacheKey returns the key of a type for an image.
+func cacheKey(kind, image string) string {
+	switch registry, _, _ := strings.Cut(image, "/"); kind {
+	case "Image":
+		return "image " + image
+	case "Registry":
+		return "registry " + registry
+	}
+	return "global"
 }
 
+// logins returns the answer of the plugin for an image. Nothing waits for a call of the plugin for another image.
 func (p *plugin) logins(ctx context.Context, image string) ([]Login, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	for key, kept := range p.kept {
-		if !now.Before(kept.until) {
-			delete(p.kept, key)
-		}
-	}
-	keys := cacheKeys(image)
-	for _, key := range keys {
-		if kept, ok := p.kept[key]; ok {
-			return kept.logins, nil
-		}
+	if logins, ok := p.cached(image, time.Now()); ok {
+		return logins, nil
 	}
 	output, err := p.call(ctx, image)
 	if err != nil {
@@ -117,10 +116,31 @@ func (p *plugin) logins(ctx context.Context, image string) ([]Login, error) {
 	if said.CacheDuration != nil {
 		keep = said.CacheDuration.Duration
 	}
-	if keep = min(keep, maxCache); keep > 0 && len(p.kept) < maxEntries {
-		p.kept[keys[said.CacheKeyType]] = answer{logins: said.logins(), until: now.Add(keep)}
+	if keep = min(keep, maxCache); keep > 0 {
+		p.keep(cacheKey(said.CacheKeyType, image), answer{logins: said.logins(), until: time.Now().Add(keep)})
 	}
 	return said.logins(), nil
+}
+
+// cached returns the answer that is kept for an image. It forgets those whose time has passed.
+func (p *plugin) cached(image string, now time.Time) ([]Login, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.kept, func(_ string, kept answer) bool { return !now.Before(kept.until) })
+	for _, kind := range cacheKeyTypes {
+		if kept, ok := p.kept[cacheKey(kind, image)]; ok {
+			return kept.logins, true
+		}
+	}
+	return nil, false
+}
+
+func (p *plugin) keep(key string, said answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.kept) < maxEntries {
+		p.kept[key] = said
+	}
 }
 
 // call runs the plugin. The error contains its standard error.
@@ -208,7 +228,7 @@ func read(output []byte) (response, error) {
 	if said.Kind != kindResponse || said.APIVersion != protocolVersion {
 		return said, fmt.Errorf("its answer is not a %s of %s", kindResponse, protocolVersion)
 	}
-	if _, ok := cacheKeys("")[said.CacheKeyType]; !ok {
+	if !slices.Contains(cacheKeyTypes, said.CacheKeyType) {
 		return said, errors.New("cacheKeyType of its answer: want Image, Registry or Global")
 	}
 	return said, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/image/credentialprovider"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 const config = `apiVersion: kubelet.config.k8s.io/v1
@@ -103,6 +104,31 @@ func TestAnswersAreKeptAsThePluginSays(t *testing.T) {
 }
 
 // So many images that what is kept of a plugin would fill the memory: for those beyond the limit the plugin is asked each time.
+// The first call waits for the second one.
+func TestACallForOneImageDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	began, released := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "released")
+	wait := fmt.Sprintf(`if grep -q slow; then touch %s; while ! [ -e %s ]; do sleep 0.01; done; else touch %[2]s; fi; `, began, released)
+	plugins, _ := open(t, "0s", wait+fmt.Sprintf(answer, "Image", ""))
+	slow := make(chan error, 1)
+	go func() {
+		_, err := plugins.Logins(t.Context(), "a.registry.test/slow")
+		slow <- err
+	}()
+	poll.Until(t, "the first call", func() bool { _, err := os.Stat(began); return err == nil })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := plugins.Logins(ctx, "a.registry.test/fast"); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(released, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-slow; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnswersThatAreKeptAreLimited(t *testing.T) {
 	t.Parallel()
 	const limit = 256
