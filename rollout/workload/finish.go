@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -136,7 +137,7 @@ func (w *Workload) unusedName(template *corev1.PodTemplateSpec) (name, hash stri
 		if i > 0 {
 			hash += fmt.Sprintf("n%d", i)
 		}
-		name = w.Name[:min(len(w.Name), maxPrefix)] + "-" + hash
+		name = strings.TrimRight(w.Name[:min(len(w.Name), maxPrefix)], ".-") + "-" + hash // a part of a name begins and ends with a letter or digit
 		if !slices.ContainsFunc(w.ReplicaSets, func(r *appsv1.ReplicaSet) bool { return r.Name == name }) {
 			return name, hash
 		}

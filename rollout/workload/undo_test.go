@@ -2,10 +2,12 @@ package workload_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/rollout/workload"
@@ -120,5 +122,18 @@ func TestTemplateThatIsWrittenInsteadOfTheFormerOneIsUndoneToo(t *testing.T) {
 		if w.template().Spec.Containers[0].Image != "app:1" || w.images()["app:1"] != 4 || w.unavailable() > 0 || w.policy.Status.Update != nil {
 			t.Errorf("%s: template %s, images %v, %d not ready, %s", kind, w.template().Spec.Containers[0].Image, w.images(), w.unavailable(), w.progressing())
 		}
+	}
+}
+
+// A Deployment may have a name of 253 bytes. What is left of it is in the name of the ReplicaSet of the history.
+func TestHistoryOfADeploymentWithALongName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	w.deployment.Name = strings.Repeat("a", 229) + ".team.example.com"
+	w.edit(image("app:2"))
+	w.rounds(40)
+	kept := w.replicaSets[len(w.replicaSets)-1]
+	if wrong := validation.IsDNS1123Subdomain(kept.Name); len(w.replicaSets) != 2 || len(wrong) > 0 {
+		t.Errorf("%d ReplicaSets, the name of the last is wrong: %v", len(w.replicaSets), wrong)
 	}
 }
