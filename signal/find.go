@@ -7,9 +7,11 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/signal/procfile"
 )
 
@@ -20,6 +22,9 @@ var errOther = errors.New("another process")
 //
 // It never returns the sandbox process and this program itself, except for a PID 1 in the selector's container, nor zombies
 // and kernel threads. The error is ErrNotFound, *AmbiguousError, or an error of the file system or of ctx.
+//
+// With the choice Only it waits up to two seconds for matches that are children of another one to become something else: a process that has
+// just been forked has the title of its parent until it sets its own or executes another program (fork(2)).
 func (f *FS) Find(ctx context.Context, sel Selector) ([]Process, error) {
 	m, err := sel.compile()
 	if err != nil {
@@ -29,14 +34,38 @@ func (f *FS) Find(ctx context.Context, sel Selector) ([]Process, error) {
 }
 
 func (f *FS) find(ctx context.Context, m *matcher) ([]Process, error) {
-	s, err := f.scan(ctx, m)
-	if err != nil {
-		return nil, err
+	backoff := wait.Backoff{First: firstLook, Last: lastLook}
+	for waited := time.Duration(0); ; {
+		s, err := f.scan(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.found) == 0 {
+			return nil, s.notFound(m)
+		}
+		picked, err := m.Choice.pick(s.found)
+		if err == nil || waited >= forkLimit || !forked(m.Choice, s.found) {
+			return picked, err
+		}
+		pause := backoff.Next()
+		if wait.For(ctx, pause) != nil {
+			return nil, err
+		}
+		waited += pause
 	}
-	if len(s.found) == 0 {
-		return nil, s.notFound(m)
-	}
-	return m.Choice.pick(s.found)
+}
+
+// How long Find waits for a process that has just been forked, and how often it looks meanwhile. nginx's workers set their title after
+// they have read group databases, which takes longer than a second on a busy machine.
+const (
+	forkLimit           = 2 * time.Second
+	firstLook, lastLook = 10 * time.Millisecond, 160 * time.Millisecond
+)
+
+// forked reports whether one process is wanted and all others that match descend from it.
+func forked(c Choice, found []Process) bool {
+	_, err := parent(found)
+	return c == Only && err == nil
 }
 
 // search is one pass over processes, or another check of one of them.
