@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a request may take.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // client sends one request after the other. It speaks HTTP/1.1 by itself: net/http tries requests again by itself that failed
 // on a connection that was kept.

@@ -63,6 +63,7 @@ state = "/run/containerd"
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = [%q]
     conf_dir = %q
+    use_internal_loopback = true
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
@@ -79,7 +80,7 @@ func (n Node) RegistryHosts() string {
 	return fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", n.Registry)
 }
 
-// CNI is the network configuration of the node's pods.
+// CNI is the network configuration of the node's pods. Each plugin is started twice for each pod; without portmap pods have no hostPort.
 func (n Node) CNI() string {
 	return fmt.Sprintf(`{
   "cniVersion": "1.0.0",
@@ -93,8 +94,7 @@ func (n Node) CNI() string {
         "routes": [{"dst": "0.0.0.0/0"}],
         "dataDir": %q
       }
-    },
-    {"type": "portmap", "capabilities": {"portMappings": true}}
+    }
   ]
 }
 `, state.NodePods(n.Number), n.Path("ipam"))
