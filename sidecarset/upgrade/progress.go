@@ -15,9 +15,14 @@ import (
 	"github.com/refit-project/refit/sidecarset/annotation"
 )
 
-// unclearTimeout is how long to wait for an update although all sidecars are ready and kubelet has observed the change.
-// The runtime does not always show whether a container runs the new image, for example if two tags have one digest.
-const unclearTimeout = time.Minute
+const (
+	// unclearTimeout is how long to wait for an update although all sidecars are ready and kubelet has observed the change.
+	// The runtime does not always show whether a container runs the new image, for example if two tags have one digest.
+	unclearTimeout = time.Minute
+	// notReplacedTimeout is how long to wait if a container is still the one that the update replaces, as while kubelet is not running:
+	// it replaces a container for every other name of an image. The record is in an annotation, so the time is limited.
+	notReplacedTimeout = 10 * time.Minute
+)
 
 // progress is the progress of the last update of a pod.
 type progress struct {
@@ -62,8 +67,12 @@ func (t *Target) decide(p *progress, decision inplace.Decision) {
 	case inplace.KindBlocked:
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
-		until := p.record.State.UpdateTimestamp.Add(unclearTimeout)
-		if until.After(p.now.Add(unclearTimeout + clockSkew)) {
+		timeout := unclearTimeout
+		if p.notReplaced() {
+			timeout = notReplacedTimeout
+		}
+		until := p.record.State.UpdateTimestamp.Add(timeout)
+		if until.After(p.now.Add(timeout + clockSkew)) {
 			until = time.Time{} // the time is not trusted: users who may annotate the pod can write it
 		}
 		if !p.now.Before(until) && t.running(p.pod) {
@@ -78,6 +87,17 @@ func (t *Target) decide(p *progress, decision inplace.Decision) {
 	if p.now.Before(decision.Again) {
 		p.again = p.again.Or(decision.Again)
 	}
+}
+
+// notReplaced reports whether a container whose image the update changes is still the one of before.
+func (p *progress) notReplaced() bool {
+	for name := range p.record.State.LastContainerStatuses {
+		was := p.record.Extension().Instances[name].ContainerID
+		if status := kubelet.StatusOf(p.pod, name); was != "" && status != nil && status.ContainerID == was {
+			return true
+		}
+	}
+	return false
 }
 
 // running reports whether all containers of the SidecarSet are ready and kubelet has observed the present pod.

@@ -51,6 +51,22 @@ func TestAnUnclearUpdateIsOverWhenAllSidecarsAreReady(t *testing.T) {
 	}
 }
 
+// Kubelet had observed the new image and was then not running for a minute: the old container is ready, and others were updated too.
+func TestAnUpdateIsNotOverWhileTheContainerIsTheOldOne(t *testing.T) {
+	t.Parallel()
+	for passed, inFlight := range map[time.Duration]bool{59 * time.Second: true, time.Minute: true, 9 * time.Minute: true, 10 * time.Minute: false} {
+		w := newWorld(t, cold("log", "log:1"))
+		w.image("log:2")
+		begun := w.now
+		w.write(w.target.Step(w.pod, true, w.now))
+		w.pod.Status.ObservedGeneration = w.pod.Generation
+		w.now = begun.Add(passed)
+		if v := w.judge(); v.InFlight != inFlight {
+			t.Errorf("after %s: %s", passed, v.String())
+		}
+	}
+}
+
 // The time of a record is from the clock of refit-manager, perhaps of another replica. Users who may annotate the pod can write a later one.
 func TestARecordIsOfTheFutureByAMinuteAtMost(t *testing.T) {
 	t.Parallel()
