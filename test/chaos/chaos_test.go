@@ -40,7 +40,8 @@ func TestSmallDose(t *testing.T) {
 	}
 	report, err := chaos.Run(t.Context(), chaos.Config{
 		State: state, Image: app, Sidecar: sidecar, Records: filepath.Join(root, "dist", "chaos-small"),
-		Duration: time.Minute, Pods: 14, Rate: 1, Seed: 1, Out: t.Output(),
+		// So few that two slow processors are not always busy: then nothing is in time, and the judge cannot tell that from faults of Refit.
+		Duration: time.Minute, Pods: 8, Rate: 0.5, Seed: 1, Out: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)

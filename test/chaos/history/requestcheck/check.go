@@ -1,12 +1,14 @@
 package requestcheck
 
 import (
+	"time"
+
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
 // Check adds what it finds to the judgement.
 func Check(j *verdict.Judgement) {
-	c := check{j}
+	c := check{j, j.Late()}
 	c.terminal() // I3
 	c.success()  // I4
 	c.ends()     // I5
@@ -15,4 +17,7 @@ func Check(j *verdict.Judgement) {
 }
 
 // check is the judgement as its checks here see it.
-type check struct{ *verdict.Judgement }
+type check struct {
+	*verdict.Judgement
+	late time.Duration // see Late
+}

@@ -150,6 +150,7 @@ func (c check) newInstance(p *model.Pod, subject string, state v1beta1.Container
 }
 
 // firstLine is what a program may take, on a machine whose processors are all busy, from the start of its process to the first line of its log.
+// It is more in a run in which programs were later than that.
 const firstLine = 3 * time.Second
 
 // wroteLate reports whether kubelet says that the runtime had started another container early enough, and its application wrote the
@@ -162,7 +163,7 @@ func (c check) wroteLate(p *model.Pod, state v1beta1.ContainerRecreateRequestRec
 			}
 			started := s.State.Running.StartedAt.Time // in whole seconds
 			return !started.Add(up).After(success.Done.Add(verdict.Noticed)) && slices.ContainsFunc(p.Instances[state.Name], func(i *model.Instance) bool {
-				return !i.Start.Time.Before(started) && i.Start.Time.Before(started.Add(time.Second+firstLine))
+				return !i.Start.Time.Before(started) && i.Start.Time.Before(started.Add(time.Second+max(firstLine, 4*c.late)))
 			})
 		})
 	})

@@ -153,6 +153,9 @@ func (f *Follower) update(p *pod, was Version, to string) {
 	p.inFlight, p.begun, p.since = true, p.Line, p.At
 	if status := statusOf(was.Pod, f.Container); status != nil {
 		p.replaced = status.ContainerID
+		if f.otherwiseEnded(p, status, was.At) {
+			p.restarts++ // kubelet also starts the image of before again, if it does not know of the update yet
+		}
 	}
 	if costs && !f.doubt(p, was.At) {
 		f.budget(p)

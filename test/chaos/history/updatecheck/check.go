@@ -36,7 +36,10 @@ const (
 	// reconnect is how long after an outage of the API server a sidecar that asks it may not know that it is over.
 	reconnect = 10 * time.Second
 	// begins is how long after its first line a pod may not answer: its containers start one after the other.
-	begins   = 30 * time.Second
+	begins = 30 * time.Second
+	// slow is how late programs are on a machine that cannot carry the load, and timesOut what an update takes there whose downloads time out.
+	slow     = time.Second
+	timesOut = 4 * time.Second
 	accepted = 200
 	// restoring: the sidecar has begun, and has not found out yet which files the pod had.
 	restoring = 503
@@ -50,13 +53,13 @@ const (
 
 // Check adds what it finds to the judgement.
 func Check(j *verdict.Judgement) {
-	byPod := map[string][]entry.Signal{}
+	byPod, late := map[string][]entry.Signal{}, j.Late()
 	for _, s := range j.Updates {
 		byPod[s.PodUID] = append(byPod[s.PodUID], s)
 	}
 	for pod, events := range byPod {
 		slices.SortStableFunc(events, func(a, b entry.Signal) int { return a.Time.Compare(b.Time) })
-		c := check{Judgement: j, pod: pod, events: events}
+		c := check{Judgement: j, pod: pod, events: events, late: late}
 		if p := j.Pods[pod]; p != nil {
 			c.node = p.Node()
 		}
@@ -76,6 +79,7 @@ type check struct {
 	node    string // empty if kubelet has said nothing of the pod
 	events  []entry.Signal
 	updates []*update
+	late    time.Duration // see Late
 }
 
 // update is one that was asked for.
@@ -159,9 +163,11 @@ func (c *check) answer(u *update) {
 			c.violate(fmt.Sprintf("update %s was accepted, but the application has %q", u.version, loaded), append(proof, line)...)
 		}
 	case u.code < 400 || u.code == restoring:
-		if u.asked.Time.Sub(c.events[0].Time) > begins && !c.brokenBy(u, unanswering) && !c.gone(u) {
+		if u.asked.Time.Sub(c.events[0].Time) > begins+5*c.late && !c.brokenBy(u, unanswering) && !c.gone(u) {
 			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
 		}
+	case u.kind == good && c.late > slow && u.answered.Time.Sub(u.asked.Time) > timesOut: // its downloads were not in time
+		c.Report.Totals.Refused++
 	// After the loss of its node the pod's status has the containers from before until kubelet reports the new ones.
 	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarNice, entry.KindNodeLost):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
@@ -248,7 +254,7 @@ func (c *check) brokenBy(u *update, kind func(entry.Fault) bool) bool {
 		end = u.answered.Time
 	}
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		after := recovery
+		after := recovery + 2*c.late
 		if f.OfControlPlane() {
 			after = reconnect
 		}
