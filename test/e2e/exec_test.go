@@ -3,13 +3,13 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/refit-project/refit/test/kit/logbuffer"
 )
 
 // inContainer runs a shell line in a container of a pod, as kubectl exec does, and returns all it wrote. The error also says with which code
@@ -26,25 +26,7 @@ func (s *fixture) inContainer(ctx context.Context, pod, container, line string) 
 	if err != nil {
 		return "", err
 	}
-	var out output
+	var out logbuffer.Buffer // both streams are written at the same time
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
-	return out.text(), errors.Join(err, ctx.Err())
-}
-
-// output is written by both streams at the same time.
-type output struct {
-	mu      sync.Mutex
-	written strings.Builder
-}
-
-func (o *output) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.written.Write(data)
-}
-
-func (o *output) text() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.written.String()
+	return out.String(), errors.Join(err, ctx.Err())
 }
