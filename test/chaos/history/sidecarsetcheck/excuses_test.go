@@ -86,6 +86,14 @@ func TestOthersAreExcused(t *testing.T) {
 			h.store("web-0", restartTwice)
 			h.kubelet("web-0", true)
 		}},
+		"kubelet also starts what it was starting before the update": {play: func(h *history) {
+			brokenOffBefore(h)
+			h.restarted("web-0", 2)
+		}},
+		"kubelet starts it once more than that": {want: "the sidecar was restarted 3 times for 2 updates", play: func(h *history) {
+			brokenOffBefore(h)
+			h.restarted("web-0", 3)
+		}},
 		"kubelet was restarted when the sidecar had been updated": {want: "the sidecar was restarted 2 times for 1 updates", play: func(h *history) {
 			h.store("web-0", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.ContainerStatuses[1].State = "node-1", runs })
 			h.update("web-0", "side:2")
@@ -137,4 +145,22 @@ func requested(container, id string) *model.Model {
 		Name: container, StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: id},
 	}}
 	return &model.Model{Requests: []*model.Request{{PodUID: "uid-0", Created: entry.Write{Received: time.Unix(0, 0), Request: request}}}}
+}
+
+// brokenOffBefore is an update of a pod whose sidecar was being started when kubelet was restarted, which had ended before the update.
+func brokenOffBefore(h *history) {
+	h.store("web-0", func(p *corev1.Pod) { p.Spec.NodeName = "node-1" })
+	h.Records = model.New(model.Records{Faults: []entry.Fault{{Kind: entry.KindKubeletRestart, Node: "node-1", Begin: time.Unix(0, 0), End: h.now}}})
+	h.update("web-0", "side:2")
+}
+
+// restarted is a sidecar that runs again and again, so often.
+func (h *history) restarted(name string, times int) {
+	for range times {
+		h.store(name, func(p *corev1.Pod) {
+			status := &p.Status.ContainerStatuses[1]
+			status.ContainerID, status.RestartCount = status.ContainerID+"+", status.RestartCount+1
+			status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		})
+	}
 }
