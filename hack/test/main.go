@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -93,12 +94,26 @@ func run(ctx context.Context, part string) error {
 	// what is read first.
 	summary := s.summary(ctx)
 	if len(faults) > 0 {
-		fmt.Print(failures(faults))
+		fmt.Print(messages(s.ran.tests), failures(faults))
 	}
 	if summary != nil || len(faults) > 0 {
 		return errFailed
 	}
 	return nil
+}
+
+// messages are the failed tests, each with the first lines that it has logged.
+func messages(ran map[string]verdict.Tests) string {
+	var text strings.Builder
+	for _, step := range slices.Sorted(maps.Keys(ran)) {
+		for _, test := range ran[step].Failed {
+			fmt.Fprintf(&text, "%s\n", strings.TrimPrefix(test, modulePath+"/"))
+			for _, line := range ran[step].Messages[test] {
+				fmt.Fprintf(&text, "    %s\n", line)
+			}
+		}
+	}
+	return text.String()
 }
 
 // failures names what failed, each fault by the first line of its message.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/refit-project/refit/hack/test/verdict"
 )
 
 // TestOutputLeavesOutStderr: with an empty module cache go speaks of downloads before it answers.
@@ -31,6 +33,19 @@ func TestFailuresAreNamedWithoutTheirOutput(t *testing.T) {
 	t.Parallel()
 	got := failures([]error{errors.New("lint root: exit status 1\na.go:1: unused"), errors.New("chart on the cluster: no test ran")})
 	if want := "FAILED: lint root: exit status 1\nFAILED: chart on the cluster: no test ran\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestFailedTestsAreNamedWithTheirMessages: the output of a failed test may be thousands of lines before the end.
+func TestFailedTestsAreNamedWithTheirMessages(t *testing.T) {
+	t.Parallel()
+	failed := modulePath + "/test/chaos.TestSmallDose"
+	got := messages(map[string]verdict.Tests{
+		"unit":  {Passed: []string{"p.TestA"}},
+		"chaos": {Failed: []string{failed}, Messages: map[string][]string{failed: {"chaos_test.go:51: I4: pod web"}}},
+	})
+	if want := "test/chaos.TestSmallDose\n    chaos_test.go:51: I4: pod web\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -20,6 +20,8 @@ type Tests struct {
 	Passed, Failed, Skipped []string
 	// Needs is the minor version of Kubernetes that a skipped test has said it needs, by its name.
 	Needs map[string]int
+	// Messages are the first lines that a failed test has logged, by its name.
+	Messages map[string][]string
 }
 
 // event is what is used of an event of go test -json, see go doc test2json.
@@ -32,10 +34,12 @@ var neededVersion = regexp.MustCompile(`needs Kubernetes 1\.(\d+)`)
 // Read reads the events of go test -json.
 func Read(events io.Reader) (Tests, error) {
 	var tests Tests
+	messages := messages{}
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
+			tests.Messages = messages.of(tests.Failed)
 			return tests, nil
 		} else if err != nil {
 			return Tests{}, fmt.Errorf("read events of go test: %w", err)
@@ -46,6 +50,7 @@ func Read(events io.Reader) (Tests, error) {
 		name := e.Package + "." + e.Test
 		switch e.Action {
 		case "output":
+			messages.add(name, e.Output)
 			if found := neededVersion.FindStringSubmatch(e.Output); found != nil {
 				tests.needs(name, found[1])
 			}

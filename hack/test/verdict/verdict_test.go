@@ -35,6 +35,30 @@ func TestReadCountsTestsAndNotPackages(t *testing.T) {
 	}
 }
 
+func TestReadKeepsTheFirstMessagesOfFailedTests(t *testing.T) {
+	t.Parallel()
+	got, err := verdict.Read(strings.NewReader(`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: pod web: not ready\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"        and more of it\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: took 3 s\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:7: ` + strings.Repeat("é", 300) + `\n"}
+` + strings.Repeat(`{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:8: next\n"}
+`, 20) + `{"Action":"pass","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a_test.go:7: pod web: not ready"}; !cmp.Equal(got.Messages["p.TestA"], want) || got.Messages["p.TestB"] != nil {
+		t.Errorf("messages %q", got.Messages)
+	}
+	long := got.Messages["p.TestC"]
+	if len(long) != 8 || len(long[0]) > 410 || !strings.HasSuffix(long[0], "é…") {
+		t.Errorf("%d messages, the first: %q", len(long), long[0])
+	}
+}
+
 func TestCheckFindsWhatGoTestCallsOK(t *testing.T) {
 	t.Parallel()
 	expected := map[string]verdict.Expected{
