@@ -136,6 +136,7 @@ func TestManyLargeRequestsFitIntoTheMemoryOfTheExample(t *testing.T) {
 		}
 		sending.Wait()
 	}
+	s.port(t.Context(), pod.Name, 5000).Close() // kubectl ends some time after one of the connections has broken off
 	s.accepted(pod.Name, "v1")
 	s.untouched(before, "refit-sidecar")
 }
