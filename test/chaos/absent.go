@@ -65,10 +65,11 @@ func (r *run) liveWithout(ctx context.Context) error {
 	if err := r.cluster.Start(ctx, pod); err != nil {
 		return err
 	}
-	err := cluster.Until(ctx, "restart after a crash", time.Minute, func(ctx context.Context) bool {
+	// A container that kubelet has just started may be stopped before its program has written a line, on a slow machine.
+	err := cluster.Until(ctx, "restart after a crash, and another crash", time.Minute, func(ctx context.Context) bool {
 		var found corev1.Pod
 		return r.cluster.Get(ctx, client.ObjectKeyFromObject(pod), &found) == nil &&
-			slices.ContainsFunc(found.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 && s.State.Running != nil })
+			slices.ContainsFunc(found.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 && s.State.Running == nil })
 	})
 	if err != nil {
 		return err

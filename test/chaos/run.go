@@ -179,6 +179,7 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 	w.lanes = []func(context.Context) error{
 		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
 		w.rollouts.Run, w.sets.Run, w.changes.Run, sidecars.Run,
+		func(ctx context.Context) error { return r.faults(ctx, sidecars) },
 		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
 		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
 		func(ctx context.Context) error { return w.meetings.Run(ctx, r.meetings(), r.lanes()) },
@@ -190,7 +191,7 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 // storm is the time of requests and faults. The lane of faults says when it is over.
 func (r *run) storm(ctx context.Context, lanes ...func(context.Context) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	for _, lane := range append(lanes, r.faults, r.churn, r.trespass, r.sample, r.linkLogs) {
+	for _, lane := range append(lanes, r.churn, r.trespass, r.sample, r.linkLogs) {
 		group.Go(func() error { return lane(limited) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errOver) {

@@ -10,13 +10,19 @@ import (
 
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/outage"
+	"github.com/refit-project/refit/test/chaos/updates"
 )
 
-// breather is the time between two faults.
-const breather = time.Second
+const (
+	// breather is the time between two faults.
+	breather = time.Second
+	// sidecarsTime is how long the faults of sidecars are waited for. Without them the run proves nothing, says the judge.
+	sidecarsTime = 5 * time.Minute
+)
 
-// faults happen one after the other until the time is over, each kind has happened and enough daemons have been killed.
-func (r *run) faults(ctx context.Context) error {
+// faults happen one after the other until the time is over, each kind has happened, enough daemons have been killed and the sidecars
+// had their faults.
+func (r *run) faults(ctx context.Context, sidecars *updates.Updates) error {
 	if r.Calm {
 		if err := cluster.Pause(ctx, r.Duration); err != nil {
 			return err
@@ -38,8 +44,9 @@ func (r *run) faults(ctx context.Context) error {
 	if len(breaks) == 0 {
 		return fmt.Errorf("outages %q: there are none of these names", r.Outages)
 	}
+	waits := func() bool { return !sidecars.Done() && time.Since(begin) < r.Duration+sidecarsTime }
 	var calls, kills, others deck
-	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration || r.daemons.Kills() < r.kills(); round++ {
+	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration || r.daemons.Kills() < r.kills() || waits(); round++ {
 		for range pairs {
 			for range each {
 				point := kills.next(r.daemons.Points(), choice)

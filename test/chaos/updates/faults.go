@@ -26,15 +26,24 @@ type fault struct {
 	do func(ctx context.Context, pod *corev1.Pod, pid int) (detail string, err error)
 }
 
+// faults come in this order, and again.
 func (u *Updates) faults() []fault {
 	return []fault{
 		{entry.KindSidecarKill, sidecarName, sidecarName, u.killer(sidecarName)},
 		{entry.KindDiskFull, sidecarName, sidecarName, fillDisk},
-		{entry.KindWatchedKill, appName, "testapp", u.killer(appName)},
 		{entry.KindSidecarLimit, sidecarName, sidecarName, limit},
+		{entry.KindWatchedKill, appName, "testapp", u.killer(appName)},
 		{entry.KindSidecarNice, sidecarName, sidecarName, starve},
 	}
 }
+
+// Done reports whether all faults have happened once that are required of a short run.
+func (u *Updates) Done() bool {
+	return u.calm || u.caused.Load() >= shortRun
+}
+
+// shortRun is the number of the first faults without KindSidecarNice.
+const shortRun = 4
 
 // cause makes a fault happen on a node, at any moment of an update or between two.
 func (u *Updates) cause(ctx context.Context, node string, f fault) error {
@@ -73,7 +82,7 @@ func (u *Updates) killer(container string) func(context.Context, *corev1.Pod, in
 
 // revive waits until the container has been restarted. Where kubelet backs off from it the pod is replaced, as by a user.
 func (u *Updates) revive(ctx context.Context, before *corev1.Pod, container string) (how string, err error) {
-	const patience = 8 * time.Second
+	const patience = 20 * time.Second
 	back := func(ctx context.Context) bool {
 		var pod corev1.Pod
 		return u.cluster.Get(ctx, client.ObjectKeyFromObject(before), &pod) == nil && cluster.Ready(&pod) &&

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,6 +60,7 @@ type Updates struct {
 	choice  *rand.Rand
 	seed    uint64
 	calm    bool
+	caused  atomic.Int64 // faults
 }
 
 // New returns Updates by sidecars of that image. They are started by Start. In a calm run nothing is broken.
@@ -148,11 +150,14 @@ func (u *Updates) Run(ctx context.Context) error {
 		return nil
 	}
 	const between = 4 * time.Second // for updates without a fault
-	for n := 0; cluster.Pause(ctx, between) == nil; n++ {
+	faults := u.faults()
+	for cluster.Pause(ctx, between) == nil {
 		node := u.cluster.Nodes[u.choice.IntN(len(u.cluster.Nodes))]
-		if err := u.cause(ctx, node, u.faults()[n%len(u.faults())]); err != nil {
-			u.journal.Say("updates: %v", err) // as in an outage: the next one will do
+		if err := u.cause(ctx, node, faults[int(u.caused.Load())%len(faults)]); err != nil {
+			u.journal.Say("updates: %v", err) // as in an outage: it is tried again
+			continue
 		}
+		u.caused.Add(1)
 	}
 	return nil
 }
