@@ -35,7 +35,7 @@ func Check(records model.Records, options verdict.Options) verdict.Report {
 			end = fault.End
 		}
 	}
-	j.Report.Totals.Lasted = end.Sub(begin)
+	j.Report.Totals.Lasted, j.Report.Totals.Late = end.Sub(begin), j.Late()
 	stopcheck.Check(j)
 	requestcheck.Check(j)
 	clustercheck.Check(j)

@@ -74,6 +74,25 @@ func TestFollowerThatReadsLate(t *testing.T) {
 	}
 }
 
+// The program that has loaded a version has seen it in place, even if the follower's own look comes later.
+func TestWhatTheProgramHasLoadedIsInPlace(t *testing.T) {
+	t.Parallel()
+	for loaded, ok := range map[string]bool{"v0-good": true, "v1-poison": false} {
+		s := opening(t)
+		s.updated(2, "v0-good")
+		s.update(4.2, "asker", "update", "v1-poison")
+		s.update(5.1, "app", "file", "v1-poison")
+		s.update(11.8, "app", "signal", "SIGHUP")
+		s.update(12.9, "app", "loaded", loaded)
+		s.update(13.1, "asker", "updated", "v1-poison 500")
+		s.update(15, "asker", "update", "v2-short")
+		s.update(15.1, "app", "file", "v0-good")
+		if report := s.check(); report.OK() != ok {
+			t.Errorf("loaded %s: violations %v", loaded, report.Violations)
+		}
+	}
+}
+
 func TestNobodySeesWhatIsInPlaceWhileTheFollowerIsDown(t *testing.T) {
 	t.Parallel()
 	s := opening(t)

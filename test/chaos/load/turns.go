@@ -50,6 +50,15 @@ var askings = map[string]func(file string) corev1.ProbeHandler{
 	},
 }
 
+// probePeriod is in seconds. A probe by exec starts a process of runc and one of the pod, for which a slow machine needs 0.3 s of a
+// processor: once a second in four pods would be most of what two processors can do.
+func probePeriod(asked string) int32 {
+	if asked == entry.AskedByExec {
+		return 3
+	}
+	return 1
+}
+
 // turner is a pod whose application reports alternating states.
 type turner struct {
 	*corev1.Pod
@@ -121,7 +130,7 @@ func (s *Turns) startTurner(ctx context.Context, t *turner) error {
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: t.Labels}
 	probe := v1alpha1.PodContainerProbe{Name: "up", ContainerName: "app", PodConditionType: ProbedCondition}
 	probe.Probe.ProbeHandler = askings[t.asked]("/signals/" + stateFile(t.Name))
-	probe.Probe.PeriodSeconds, probe.Probe.TimeoutSeconds = 1, 5
+	probe.Probe.PeriodSeconds, probe.Probe.TimeoutSeconds = probePeriod(t.asked), 5
 	marker.Spec.Probes = []v1alpha1.PodContainerProbe{probe}
 	if err := s.cluster.Create(ctx, marker); err != nil {
 		return fmt.Errorf("create marker: %w", err)

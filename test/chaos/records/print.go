@@ -26,6 +26,7 @@ func Print(out io.Writer, report verdict.Report) {
 	fmt.Fprintf(out, "sidecars    %d updates of pods by SidecarSets\n", t.SidecarUpdates)
 	fmt.Fprintf(out, "templates   %d updates of pods by InPlaceUpdatePolicies, %d templates that all pods of a workload got\n", t.Followers, t.Templates)
 	fmt.Fprintf(out, "taken       %d pods of workloads with a Service, by all that restarts, updates or evicts them\n", t.Taken)
+	fmt.Fprintf(out, "machine     programs wrote their first line up to %s after their start, in nine of ten cases\n", t.Late.Round(time.Millisecond))
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
 	if kills := t.Faults[entry.KindDaemonKill]; kills > 0 && t.Lasted > 0 {
 		fmt.Fprintf(out, "kills       %d of daemons, %.0f an hour\n", kills, float64(kills)/t.Lasted.Hours())

@@ -53,7 +53,8 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 		faults = slices.DeleteFunc(slices.Clone(faults), func(f entry.Fault) bool { return f.Kind == entry.KindCall || f.Kind == entry.KindRuntimeRestart })
 	}
 	begin := t.At
-	due, judged := freeSince(faults, begin, c.Options.Follow, until)
+	patience := c.Options.Follow + 4*c.Report.Totals.Late
+	due, judged := freeSince(faults, begin, patience, until)
 	said, last := c.saidBefore(p, due, t)
 	for judged && said != wanted(t) {
 		broken := c.notRun(p, t, last)
@@ -61,7 +62,7 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 			break
 		}
 		begin = broken.End // it has had another result for that, and has the same time again to come back
-		due, judged = freeSince(faults, begin, c.Options.Follow, until)
+		due, judged = freeSince(faults, begin, patience, until)
 		said, last = c.saidBefore(p, due, t)
 	}
 	if !judged {
@@ -71,7 +72,7 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool { return !w.Done.Before(t.At) && w.Received.Before(due) })
 	if said != wanted(t) && !unsure {
 		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("its condition says %s %s after its application has turned, not counting faults, want %s",
-			said, c.Options.Follow, wanted(t)), t.Line, last.Line)
+			said, patience, wanted(t)), t.Line, last.Line)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Check adds what it finds to the judgement.
 func Check(j *verdict.Judgement) {
-	c := check{j, j.Late()}
+	c := check{j, j.Report.Totals.Late}
 	c.terminal() // I3
 	c.success()  // I4
 	c.ends()     // I5

@@ -53,7 +53,7 @@ const (
 
 // Check adds what it finds to the judgement.
 func Check(j *verdict.Judgement) {
-	byPod, late := map[string][]entry.Signal{}, j.Late()
+	byPod, late := map[string][]entry.Signal{}, j.Report.Totals.Late
 	for _, s := range j.Updates {
 		byPod[s.PodUID] = append(byPod[s.PodUID], s)
 	}
@@ -159,7 +159,7 @@ func (c *check) answer(u *update) {
 			c.violate("update "+u.version+" was accepted", proof...)
 			return
 		}
-		if loaded, line := c.last(eventLoaded, u.answered.Time.Add(noticed)); loaded != u.version && !c.broken(u, entry.KindWatchedKill) {
+		if loaded, line := c.last(u.answered.Time.Add(noticed), eventLoaded); loaded != u.version && !c.broken(u, entry.KindWatchedKill) {
 			c.violate(fmt.Sprintf("update %s was accepted, but the application has %q", u.version, loaded), append(proof, line)...)
 		}
 	case u.code < 400 || u.code == restoring:
@@ -179,7 +179,7 @@ func (c *check) answer(u *update) {
 
 // inPlace checks what is in place some time after the answer, if nothing else was asked for by then.
 func (c *check) inPlace(u *update, proof []entry.Line) {
-	at := u.answered.Time.Add(looked)
+	at := u.answered.Time.Add(looked + c.late)
 	if handled := c.handled(at); handled.After(at) {
 		at = handled.Add(noticed)
 	}
@@ -189,20 +189,20 @@ func (c *check) inPlace(u *update, proof []entry.Line) {
 	if c.blind(at) || u.code != accepted && (c.blind(u.asked.Time) || c.handled(u.asked.Time).After(u.asked.Time)) {
 		return
 	}
-	want, _ := c.last(eventFile, u.asked.Time)
+	want, _ := c.last(u.asked.Time, eventFile, eventLoaded)
 	if u.code == accepted {
 		want = u.version
 	}
-	if now, line := c.last(eventFile, at); now != want {
+	if now, line := c.last(at, eventFile, eventLoaded); now != want {
 		c.violate(fmt.Sprintf("after the answer %d to update %s the version in place is %q, want %q", u.code, u.version, now, want), append(proof, line)...)
 	}
 }
 
-// last is the version that the follower's last event of that kind names.
-func (c *check) last(event string, at time.Time) (string, entry.Line) {
+// last is the version that the follower's last event of those kinds names.
+func (c *check) last(at time.Time, kinds ...string) (string, entry.Line) {
 	var found entry.Signal
 	for _, e := range c.events {
-		if e.Container == follower && e.Event == event && !e.Time.After(at) {
+		if e.Container == follower && slices.Contains(kinds, e.Event) && !e.Time.After(at) {
 			found = e
 		}
 	}

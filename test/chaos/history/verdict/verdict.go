@@ -106,6 +106,8 @@ type Totals struct {
 	Sampled int
 	// Lasted is the time from the begin of the first fault to the end of the last that is not the absence of Refit.
 	Lasted time.Duration
+	// Late is the result of the method Late, which the bounds of checks follow.
+	Late time.Duration
 }
 
 // Report is the verdict.
