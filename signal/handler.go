@@ -26,34 +26,81 @@ func Age(p Process) (time.Duration, error) {
 	return time.Duration(now.Nano()) - time.Duration(p.Start)*(time.Second/ticks), nil //nolint:gosec // overflows 292 years after boot
 }
 
-// Answers reports whether a process has a handler for sig, ignores it or blocks it: SigCgt, SigIgn and SigBlk of
-// proc_pid_status(5). Otherwise the default action is taken, which for most signals ends the process (signal(7)). It
-// returns true if the kernel does not show this, as in gVisor.
-func (f *FS) Answers(p Process, sig syscall.Signal) (bool, error) {
+// CPUTime returns the processor time that all threads of a process have used, in units of 10 ms. The error is ErrGone if the process
+// has ended.
+func (f *FS) CPUTime(p Process) (time.Duration, error) {
+	stat, err := f.stat(strconv.Itoa(p.PID))
+	switch {
+	case err != nil && gone(err), err == nil && (stat.Start != p.Start || stat.Dead()):
+		return 0, fmt.Errorf("processor time of %s: %w", p, ErrGone)
+	case err != nil:
+		return 0, fmt.Errorf("processor time of %s: %w", p, err)
+	}
+	return time.Duration(stat.CPU) * (time.Second / ticks), nil //nolint:gosec // overflows after 292 years
+}
+
+// Handling says what a signal does to a process, as far as the kernel shows it.
+type Handling int
+
+const (
+	// DefaultAction is taken, which for most signals ends the process (signal(7)).
+	DefaultAction Handling = iota
+	// Handled means that the process has a handler, ignores or blocks the signal. It is also the answer where the kernel does not show
+	// this, as in gVisor.
+	Handled
+	// HandledByRuntime means that the process has handlers for all signals that are left to programs. The runtime of Go installs them
+	// before the program begins; whether this has asked for the signal, or is ended by it, cannot be seen ("Default behavior of signals in Go
+	// programs", package os/signal).
+	HandledByRuntime
+)
+
+// leftToPrograms are the real-time signals that glibc does not use itself: 35 to 64.
+const leftToPrograms uint64 = (1<<30 - 1) << 34
+
+// Handling returns what sig does to a process: SigBlk, SigIgn and SigCgt of proc_pid_status(5). The error is ErrGone if the process has
+// ended.
+func (f *FS) Handling(p Process, sig syscall.Signal) (Handling, error) {
 	b, err := os.ReadFile(filepath.Join(f.root, strconv.Itoa(p.PID), "status"))
 	if err == nil {
 		err = f.same(p, nil)
 	}
 	switch {
 	case err != nil && gone(err):
-		return false, fmt.Errorf("signals of %s: %w", p, ErrGone)
+		return 0, fmt.Errorf("signals of %s: %w", p, ErrGone)
 	case err != nil:
-		return false, fmt.Errorf("signals of %s: %w", p, err)
+		return 0, fmt.Errorf("signals of %s: %w", p, err)
 	}
+	handling, err := handlingIn(b, sig)
+	if err != nil {
+		return 0, fmt.Errorf("signals of %s: %w", p, err)
+	}
+	return handling, nil
+}
+
+// handlingIn reads the text of /proc/<pid>/status.
+func handlingIn(status []byte, sig syscall.Signal) (Handling, error) {
 	said := false
 	for _, key := range []string{"\nSigBlk:", "\nSigIgn:", "\nSigCgt:"} {
-		line, ok := procfile.StatusLine(b, key)
+		line, ok := procfile.StatusLine(status, key)
 		if !ok {
 			continue
 		}
 		word, _ := procfile.NextWord(line)
 		mask, err := strconv.ParseUint(string(word), 16, 64)
 		if err != nil {
-			return false, fmt.Errorf("signals of %s: %w", p, procfile.ErrMalformed)
+			return 0, procfile.ErrMalformed
 		}
-		if said = true; mask>>(sig-1)&1 == 1 {
-			return true, nil
+		said = true
+		switch {
+		case mask>>(sig-1)&1 == 0:
+		case key == "\nSigCgt:" && mask&leftToPrograms == leftToPrograms:
+			return HandledByRuntime, nil
+		default:
+			return Handled, nil
 		}
 	}
-	return !said, nil
+	if !said {
+		return Handled, nil
+	}
+	return DefaultAction, nil
 }

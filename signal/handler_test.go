@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +14,7 @@ import (
 	"github.com/refit-project/refit/test/kit/procfs"
 )
 
-func TestAnswers(t *testing.T) {
+func TestHandling(t *testing.T) {
 	t.Parallel()
 	fs, err := signal.New("/proc")
 	if err != nil {
@@ -33,9 +31,11 @@ func TestAnswers(t *testing.T) {
 	}
 	poll.Until(t, "the traps are set", func() bool { _, err := os.Stat(set); return err == nil })
 	p := processOf(t, fs, shell.Process.Pid)
-	for sig, want := range map[syscall.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true, syscall.SIGALRM: false, syscall.SIGTERM: false} {
-		if got, err := fs.Answers(p, sig); err != nil || got != want {
-			t.Errorf("%s: %t, %v, want %t", signal.Name(sig), got, err, want)
+	for sig, want := range map[syscall.Signal]signal.Handling{
+		syscall.SIGUSR1: signal.Handled, syscall.SIGUSR2: signal.Handled, syscall.SIGALRM: signal.DefaultAction, syscall.SIGTERM: signal.DefaultAction,
+	} {
+		if got, err := fs.Handling(p, sig); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", signal.Name(sig), got, err, want)
 		}
 	}
 	if age, err := signal.Age(p); err != nil || age < 0 || age > time.Minute {
@@ -45,22 +45,44 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = shell.Wait()
-	if _, err := fs.Answers(p, syscall.SIGUSR1); err == nil {
+	if _, err := fs.Handling(p, syscall.SIGUSR1); err == nil {
 		t.Error("a process that has ended has signals")
 	}
 }
 
-// gVisor does not say which signals a process handles. A malformed file is an error.
-func TestAnswersWhereTheKernelDoesNotSay(t *testing.T) {
+// TestHandlingOfAProgramInGo: this test is one. It has not asked for SIGHUP, which would end it although its runtime has a handler.
+func TestHandlingOfAProgramInGo(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[string]string{
-		"Name:\tapp\nPid:\t7\n":                        "true <nil>",
-		"Name:\tapp\nSigCgt:\t0000000000000001\n":      "true <nil>",
-		"Name:\tapp\nSigCgt:\t0000000000000002\n":      "false <nil>",
-		"Name:\tapp\nSigBlk:\t0000000000000001\n":      "true <nil>",
-		"Name:\tapp\nSigIgn:\t0000000000000001\n":      "true <nil>",
-		"Name:\tapp\nSigCgt:\tzz\n":                    "false malformed",
-		"Name:\tapp\\nSigCgt:\t1\nSigIgn:\t00000000\n": "false <nil>", // as the kernel shows a name with a line break
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := processOf(t, fs, os.Getpid())
+	if got, err := fs.Handling(p, syscall.SIGHUP); err != nil || got != signal.HandledByRuntime {
+		t.Errorf("%d, %v, want %d", got, err, signal.HandledByRuntime)
+	}
+	before, err := fs.CPUTime(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the test has used a processor", func() bool { now, err := fs.CPUTime(p); return err == nil && now > before })
+}
+
+// gVisor does not say which signals a process handles. A malformed file is an error.
+func TestHandlingWhereTheKernelDoesNotSay(t *testing.T) {
+	t.Parallel()
+	const malformed signal.Handling = -1
+	for status, want := range map[string]signal.Handling{
+		"Name:\tapp\nPid:\t7\n":                                              signal.Handled,
+		"Name:\tapp\nSigCgt:\t0000000000000001\n":                            signal.Handled,
+		"Name:\tapp\nSigCgt:\t0000000000000002\n":                            signal.DefaultAction,
+		"Name:\tapp\nSigBlk:\t0000000000000001\n":                            signal.Handled,
+		"Name:\tapp\nSigIgn:\t0000000000000001\n":                            signal.Handled,
+		"Name:\tapp\nSigCgt:\tfffffffd7fc1feff\n":                            signal.HandledByRuntime,
+		"Name:\tapp\nSigIgn:\t0000000000000001\nSigCgt:\tfffffffd7fc1feff\n": signal.Handled,
+		"Name:\tapp\nSigIgn:\t0000000000000000\nSigCgt:\tfffffffd7fc1fefe\n": signal.DefaultAction,
+		"Name:\tapp\nSigCgt:\tzz\n":                                          malformed,
+		"Name:\tapp\\nSigCgt:\t1\nSigIgn:\t00000000\n":                       signal.DefaultAction, // as the kernel shows a name with a line break
 	} {
 		root := t.TempDir()
 		folder := filepath.Join(root, "7")
@@ -77,27 +99,30 @@ func TestAnswersWhereTheKernelDoesNotSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := fs.Answers(signal.Process{PID: 7, Start: 5}, syscall.SIGHUP)
-		if answer, fault, _ := strings.Cut(want, " "); strconv.FormatBool(got) != answer || (err == nil) != (fault == "<nil>") {
-			t.Errorf("%q: %t, %v, want %s", status, got, err, want)
+		got, err := fs.Handling(signal.Process{PID: 7, Start: 5}, syscall.SIGHUP)
+		if (err != nil) != (want == malformed) || err == nil && got != want {
+			t.Errorf("%q: %d, %v, want %d", status, got, err, want)
 		}
 	}
 }
 
 // Another process has the PID now, whose handlers do not matter.
-func TestAnswersOfAProcessThatIsGone(t *testing.T) {
+func TestHandlingOfAProcessThatIsGone(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)
 	tree.Put(procfs.Process{PID: 7, Start: 100})
 	tree.Put(procfs.Process{PID: 8, Start: 100, State: 'Z'})
 	fs := open(t, tree.Root)
 	for name, p := range map[string]signal.Process{"another process": {PID: 7, Start: 99}, "none": {PID: 9, Start: 100}, "a zombie": {PID: 8, Start: 100}} {
-		if _, err := fs.Answers(p, syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
+		if _, err := fs.Handling(p, syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if _, err := fs.CPUTime(p); !errors.Is(err, signal.ErrGone) {
+			t.Errorf("processor time of %s: %v", name, err)
+		}
 	}
-	if got, err := fs.Answers(signal.Process{PID: 7, Start: 100}, syscall.SIGHUP); err != nil || !got {
-		t.Errorf("the process itself: %t, %v", got, err)
+	if got, err := fs.Handling(signal.Process{PID: 7, Start: 100}, syscall.SIGHUP); err != nil || got != signal.Handled {
+		t.Errorf("the process itself: %d, %v", got, err)
 	}
 }
 

@@ -23,6 +23,7 @@ type Stat struct {
 	State  byte
 	PPID   int
 	Flags  uint64
+	CPU    uint64 // user and system time of all threads, in clock ticks
 	Start  uint64 // in clock ticks after boot
 	Kernel bool   // a kernel thread
 }
@@ -58,6 +59,10 @@ func ParseStat(b []byte) (Stat, error) {
 		case 9:
 			s.Flags, ok = ParseUint(word)
 			s.Kernel = s.Flags&kernelThread != 0
+		case 14, 15: // utime and stime
+			var n uint64
+			n, ok = ParseUint(word)
+			s.CPU += n // of a process, far below the range
 		case 22:
 			s.Start, ok = ParseUint(word)
 		default:

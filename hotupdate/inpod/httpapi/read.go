@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,6 +58,9 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 		return readJSON(r)
 	}
 	if err := parseForm(r); err != nil {
+		return hotupdate.Request{}, err
+	}
+	if err := checkForm(r.Form, updateFields); err != nil {
 		return hotupdate.Request{}, err
 	}
 	signature, err := base64.StdEncoding.DecodeString(r.FormValue("signature"))
@@ -109,6 +115,9 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 		return hotupdate.Request{}, &refusal{http.StatusBadRequest, saidOneValue}
 	}
 	query := r.URL.Query()
+	if err := checkForm(query, []string{"dryRun"}); err != nil {
+		return hotupdate.Request{}, err
+	}
 	dryRun, err := parseBool("dryRun", query.Get("dryRun"), query.Has("dryRun"))
 	if err != nil {
 		return hotupdate.Request{}, err
@@ -192,6 +201,27 @@ func parseForm(r *http.Request) error {
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return unreadable("form", err)
 	}
+	if r.MultipartForm != nil && len(r.MultipartForm.File) > 0 {
+		return &refusal{http.StatusBadRequest, "form: with a file, which is not read; send its content as data, in JSON"}
+	}
+	return nil
+}
+
+// updateFields are the fields of an update in a form.
+var updateFields = []string{"version", "url", "name", "sha256", "signature", "format", "mode", "keep", "dryRun"}
+
+// checkForm refuses fields that a form cannot have, as a misspelled dryRun would otherwise make the update, and fields with more than
+// one value, of which all but one would be lost.
+func checkForm(form url.Values, fields []string) error {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		quoted := strconv.Quote(foreign.Shorten(name, maxSaid))
+		switch {
+		case !slices.Contains(fields, name):
+			return &refusal{http.StatusBadRequest, fmt.Sprintf("form: %s: unknown field, want %s", quoted, strings.Join(fields, ", "))}
+		case len(form[name]) > 1:
+			return &refusal{http.StatusBadRequest, fmt.Sprintf("form: %s: %d values, want one", quoted, len(form[name]))}
+		}
+	}
 	return nil
 }
 
@@ -207,10 +237,8 @@ func readRollback(r *http.Request) (revisionName, error) {
 	if err := parseForm(r); err != nil {
 		return revisionName{}, err
 	}
-	for name := range r.Form {
-		if name != "id" && name != "version" {
-			return revisionName{}, &refusal{http.StatusBadRequest, fmt.Sprintf("form: %q: want id or version", foreign.Shorten(name, maxSaid))}
-		}
+	if err := checkForm(r.Form, []string{"id", "version"}); err != nil {
+		return revisionName{}, err
 	}
 	wanted := revisionName{r.FormValue("id"), r.FormValue("version")}
 	if !isJSON(r) {

@@ -178,6 +178,17 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 	broken := form("/hot-update", nil)
 	broken.Header.Set("Content-Type", "multipart/form-data")
+	var parts bytes.Buffer
+	writer := multipart.NewWriter(&parts)
+	part, err := writer.CreateFormFile("file", "a")
+	if err == nil {
+		_, err = part.Write([]byte("content"))
+	}
+	if err := errors.Join(err, writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	uploaded := httptest.NewRequest(http.MethodPost, "/hot-update?version=v1&url=http://h/a", &parts)
+	uploaded.Header.Set("Content-Type", writer.FormDataContentType())
 	for name, tt := range map[string]struct {
 		r    *http.Request
 		code int
@@ -192,6 +203,11 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"form, mode with more":          {values("mode", "01000"), 400, "mode: want permission bits in octal"},
 		"form, keep":                    {values("keep", "yes"), 400, `keep "yes": want true or false`},
 		"form, dry run":                 {values("dryRun", "yes"), 400, `dryRun "yes": want true or false`},
+		"form, misspelled dry run":      {values("dryrun", "true"), 400, `form: "dryrun": unknown field, want version, url`},
+		"form, misspelled in the URL":   {form("/hot-update?dryrun", url.Values{"version": {"v1"}, "url": {"http://h/a"}}), 400, `form: "dryrun": unknown field`},
+		"form, two values":              {form("/hot-update?url=http://h/b", url.Values{"version": {"v1"}, "url": {"http://h/a"}}), 400, `form: "url": 2 values, want one`},
+		"form with a file":              {uploaded, 400, "send its content as data, in JSON"},
+		"JSON, misspelled in the URL":   {inJSON("/hot-update?dryrun", `{"version":"v1","url":"http://h/a"}`), 400, `form: \"dryrun\": unknown field, want dryRun`},
 		"JSON, dry run in the URL":      {inJSON("/hot-update?dryRun=yes", `{"version":"v1","url":"http://h/a"}`), 400, "dryRun"},
 		"form that is none":             {broken, 400, "form: "},
 		"form that is too large":        {values("name", strings.Repeat("x", 1<<20)), 413, "form: more than 1048576 bytes"},

@@ -27,18 +27,22 @@ func young(t *testing.T) uint64 {
 // A signal would end a program that has just started and has not installed its handler. One that has been running for long has none.
 func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	const none, hup = "SigCgt:\t0000000000000000\n", "SigCgt:\t0000000000000001\n"
+	const none, hup, golang = "SigCgt:\t0000000000000000\n", "SigCgt:\t0000000000000001\n", "SigCgt:\tfffffffd7fc1feff\n"
 	for name, tt := range map[string]struct {
 		signal  syscall.Signal
 		old     bool
 		handles string
 		later   bool // it installs a handler after a second
+		busy    bool // it uses a processor for two seconds
 		others  bool // another process is meant too
 		took    time.Duration
 	}{
-		"it has none":                       {signal: syscall.SIGHUP, handles: none, took: 3 * time.Second},
+		"it has none":                       {signal: syscall.SIGHUP, handles: none, took: 5 * time.Second},
 		"it has one":                        {signal: syscall.SIGHUP, handles: hup},
-		"of another signal":                 {signal: syscall.SIGUSR1, handles: hup, took: 3 * time.Second},
+		"of another signal":                 {signal: syscall.SIGUSR1, handles: hup, took: 5 * time.Second},
+		"it is a program in Go":             {signal: syscall.SIGHUP, handles: golang, took: time.Second},
+		"it is one that is starting":        {signal: syscall.SIGHUP, handles: golang, busy: true, took: 3 * time.Second},
+		"it is an old one in Go":            {signal: syscall.SIGHUP, handles: golang, old: true},
 		"it installs one":                   {signal: syscall.SIGHUP, handles: none, later: true, took: time.Second},
 		"it has been running for long":      {signal: syscall.SIGHUP, handles: none, old: true},
 		"the kernel does not say":           {signal: syscall.SIGHUP},
@@ -68,9 +72,17 @@ func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 					tree.Status(7, procfs.StatusText(p)+hup)
 				}()
 			}
+			if tt.busy {
+				go func() {
+					for p.CPU = range 20 {
+						time.Sleep(100 * time.Millisecond)
+						tree.Stat(p)
+					}
+				}()
+			}
 			began := time.Now()
 			signaler{process.Finder{Config: process.Config{Comm: "game"}, FS: fs}, tt.signal}.awaitHandler(t.Context())
-			if took := time.Since(began); took < tt.took || took > tt.took+handlerInterval {
+			if took := time.Since(began); took < tt.took || took > tt.took+2*handlerInterval {
 				t.Errorf("%s: waited for %s, want %s", name, took, tt.took)
 			}
 		})

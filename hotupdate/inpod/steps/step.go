@@ -9,15 +9,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/internal/process"
-	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/plugin"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/probe/endpoint"
-	"github.com/refit-project/refit/signal"
 )
 
 // signaler implements action.Signaler.
@@ -37,37 +34,6 @@ func (s signaler) Signal(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", action.ErrImpossible, err)
 	}
 	return err
-}
-
-const (
-	// A process younger than startupTime may not have installed its signal handler. awaitHandler waits up to handlerTimeout for it.
-	// After that the signal is sent anyway, because ending the program may be intended.
-	startupTime     = 10 * time.Second
-	handlerTimeout  = 3 * time.Second
-	handlerInterval = 20 * time.Millisecond
-)
-
-// awaitHandler waits while the signal would end a process that has just started and has no handler yet.
-func (s signaler) awaitHandler(ctx context.Context) {
-	if s.signal == syscall.SIGKILL || s.signal == syscall.SIGSTOP { // no program can handle these
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
-	defer cancel()
-	for {
-		found, err := s.finder.Find(ctx)
-		if err != nil || !slices.ContainsFunc(found, s.mayLackHandler) || wait.For(ctx, handlerInterval) != nil {
-			return
-		}
-	}
-}
-
-func (s signaler) mayLackHandler(p signal.Process) bool {
-	if age, err := signal.Age(p); err != nil || age > startupTime {
-		return false
-	}
-	answers, err := s.finder.FS.Answers(p, s.signal)
-	return err == nil && !answers
 }
 
 // execer implements action.Execer in the sidecar's own container.

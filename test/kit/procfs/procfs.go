@@ -45,6 +45,7 @@ type Process struct {
 	Exe       string // no link when empty
 	State     byte   // 'S' when zero
 	Flags     uint64 // PF_ flags of the kernel
+	CPU       uint64 // user time in clock ticks
 }
 
 // Tree is a proc file system that a test changes as it goes.
@@ -91,6 +92,19 @@ func (t *Tree) Status(pid int, text string) {
 	write(t.tb, filepath.Join(t.Root, strconv.Itoa(pid), "status"), []byte(text))
 }
 
+// Stat replaces the stat file of a process, which a reader sees as a whole.
+func (t *Tree) Stat(p Process) {
+	t.tb.Helper()
+	if p.State == 0 {
+		p.State = 'S'
+	}
+	name := filepath.Join(t.Root, strconv.Itoa(p.PID), "stat")
+	write(t.tb, name+".new", []byte(StatText(p)))
+	if err := os.Rename(name+".new", name); err != nil {
+		t.tb.Fatal(err)
+	}
+}
+
 // Remove ends a process.
 func (t *Tree) Remove(pid int) {
 	t.tb.Helper()
@@ -107,9 +121,9 @@ func (t *Tree) Self(pid int) {
 
 // StatText is /proc/<pid>/stat as fs/proc/array.c writes it: comm as it is, unescaped.
 func StatText(p Process) string {
-	return fmt.Sprintf("%d (%s) %c %d %d %d 0 -1 %d 93 0 0 0 0 0 0 0 20 0 1 0 %d 2564096 203 "+
+	return fmt.Sprintf("%d (%s) %c %d %d %d 0 -1 %d 93 0 0 0 %d 0 0 0 20 0 1 0 %d 2564096 203 "+
 		"18446744073709551615 1 1 0 0 0 0 0 0 65538 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
-		p.PID, p.Comm, p.State, p.PPID, p.PID, p.PID, p.Flags, p.Start)
+		p.PID, p.Comm, p.State, p.PPID, p.PID, p.PID, p.Flags, p.CPU, p.Start)
 }
 
 // StatusText is the part of /proc/<pid>/status that says who the process is; the kernel escapes newlines and
