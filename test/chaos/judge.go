@@ -1,6 +1,10 @@
 package chaos
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
@@ -8,8 +12,12 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
-// Judge judges the records of an earlier run again, whatever its load was.
+// Judge judges the records of an earlier run again, whatever its load was. A folder without an audit log is an error: nothing would be
+// found in it.
 func Judge(folder string) (verdict.Report, error) {
+	if _, err := os.Stat(filepath.Join(folder, "audit.jsonl")); err != nil {
+		return verdict.Report{}, fmt.Errorf("read records: %w", err)
+	}
 	found, err := records.Read(folder)
 	if err != nil {
 		return verdict.Report{}, err

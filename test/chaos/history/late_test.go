@@ -38,6 +38,22 @@ func TestBoundsFollowHowLateProgramsAre(t *testing.T) {
 			s.complete(41.5, "r1", "")
 		}
 	}
+	// The replacement is stopped for another request before its program has written a line.
+	again := func(after float64) func(*fixture) {
+		return func(s *fixture) {
+			s.begin(40, 40.5, "r1", "uid-1", "c1")
+			s.call(40.5, "StopContainer", "c1", "OK", 0.1)
+			s.app(40.51, "uid-1", "SIGTERM")
+			s.app(40.52, "uid-1", "exit signal")
+			s.pod(41, "uid-1", "c2", true)
+			s.complete(41.5, "r1", "")
+			s.begin(41+after, 41.1+after, "r2", "uid-1", "c2")
+			s.call(41.2+after, "StopContainer", "c2", "OK", 0.1)
+			s.pod(42+after, "uid-1", "c3", true)
+			s.app(42.1+after, "uid-1", entry.EventStart)
+			s.complete(42.5+after, "r2", "")
+		}
+	}
 	answers := func(after float64) func(*fixture) {
 		return func(s *fixture) {
 			s.update(1, "app", "file", "")
@@ -50,18 +66,21 @@ func TestBoundsFollowHowLateProgramsAre(t *testing.T) {
 		late  float64
 		ok    bool
 	}{
-		"I8 in time":                 {follows(9), 0, true},
-		"I8 late":                    {follows(21), 0, false},
-		"I8 late on a slow machine":  {follows(21), 3, true},
-		"I8 too late there":          {follows(23), 3, false},
-		"I4 in time":                 {restarts(2), 0, true},
-		"I4 late":                    {restarts(10), 0, false},
-		"I4 late on a slow machine":  {restarts(10), 3, true},
-		"I4 too late there":          {restarts(14), 3, false},
-		"I10 begins":                 {answers(29), 0, true},
-		"I10 begins late":            {answers(40), 0, false},
-		"I10 late on a slow machine": {answers(40), 3, true},
-		"I10 begins too late there":  {answers(46), 3, false},
+		"I8 in time":                   {follows(9), 0, true},
+		"I8 late":                      {follows(21), 0, false},
+		"I8 late on a slow machine":    {follows(21), 3, true},
+		"I8 too late there":            {follows(23), 3, false},
+		"I4 in time":                   {restarts(2), 0, true},
+		"I4 late":                      {restarts(10), 0, false},
+		"I4 late on a slow machine":    {restarts(10), 3, true},
+		"I4 too late there":            {restarts(14), 3, false},
+		"I4 stopped again":             {again(10), 0, false},
+		"I4 stopped on a slow machine": {again(10), 3, true},
+		"I4 stopped too late there":    {again(14), 3, false},
+		"I10 begins":                   {answers(29), 0, true},
+		"I10 begins late":              {answers(40), 0, false},
+		"I10 late on a slow machine":   {answers(40), 3, true},
+		"I10 begins too late there":    {answers(46), 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -144,7 +144,7 @@ func (c check) newInstance(p *model.Pod, subject string, state v1beta1.Container
 		}
 		what = fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up)
 	}
-	if !c.neverSeen(p, state, success, since) && !c.wroteLate(p, state, success, up) {
+	if !c.neverSeen(p, state, success, since) && !c.wroteLate(p, state, success, up) && !c.endedBefore(p, state, success, up) {
 		c.Violate("I4", subject, what, proof...)
 	}
 }
@@ -165,6 +165,20 @@ func (c check) wroteLate(p *model.Pod, state v1beta1.ContainerRecreateRequestRec
 			return !started.Add(up).After(success.Done.Add(verdict.Noticed)) && slices.ContainsFunc(p.Instances[state.Name], func(i *model.Instance) bool {
 				return !i.Start.Time.Before(started) && i.Start.Time.Before(started.Add(time.Second+max(firstLine, 4*c.late)))
 			})
+		})
+	})
+}
+
+// endedBefore reports whether kubelet says that the runtime had started another container early enough, and this was stopped again before its
+// application had the time that the programs of this run took to the first line of their logs.
+func (c check) endedBefore(p *model.Pod, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, up time.Duration) bool {
+	return slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
+		return !w.Received.After(success.Done) && slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			if s.Name != state.Name || s.State.Running == nil || !model.Replaced(s, state.ContainerID) {
+				return false
+			}
+			started, stop := s.State.Running.StartedAt.Time, c.FirstStop(s.ContainerID)
+			return !started.Add(up).After(success.Done.Add(verdict.Noticed)) && stop != nil && stop.Begin.Before(started.Add(4*c.late))
 		})
 	})
 }
