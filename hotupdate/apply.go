@@ -230,7 +230,8 @@ func (u *Updater) fetchSource(ctx context.Context, g *store.Stage, s Source, o *
 func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, hidden func(name string) bool) error {
 	before := g.Layer()
 	return g.TakeArchive(func(f *os.File) error {
-		return archive.Unpack(ctx, s.Format, f, g.Left(), func(name string, executable bool, content io.Reader) error {
+		// Hidden files do not count: the stage limits what is added to it.
+		return archive.Unpack(ctx, s.Format, f, u.config.Limits, func(name string, executable bool, content io.Reader) error {
 			mode := fs.FileMode(0o644)
 			if executable {
 				mode = 0o755

@@ -2,6 +2,7 @@ package hotupdate_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,29 @@ func (b *bench) requestedOf(t *testing.T) []string {
 		names = append(names, string(o.Format)+" "+o.Name)
 	}
 	return names
+}
+
+// Only the files of an archive that the revision has count, also when it is built from its sources in another folder.
+func TestRevisionOfTwoArchivesFitsIntoTheLimitsAgain(t *testing.T) {
+	t.Parallel()
+	limits := func(c *hotupdate.Config) { c.Limits.MaxFiles = 10 }
+	b := newBench(t, nil, limits)
+	var one, two []tarEntry
+	for n := range 7 {
+		one, two = append(one, tarFile(fmt.Sprintf("a%d", n), "1")), append(two, tarFile(fmt.Sprintf("a%d", n+1), "2"))
+	}
+	first, second := archived(hotupdate.TarGz, tarGz(t, one...), ""), archived(hotupdate.TarGz, tarGz(t, two...), "")
+	second.Version, second.Keep = "v2", true
+	b.apply(t, first)
+	b.apply(t, second)
+	next := newBench(t, nil, limits)
+	next.apply(t, hotupdate.Request{Version: "v2", Layered: true, Keep: true, KeepUnrequested: true, Sources: append(first.Sources, second.Sources...)})
+	next.check(t, see(t, b.dir))
+	third := archived(hotupdate.TarGz, tarGz(t, tarFile("b0", "3"), tarFile("b1", "3"), tarFile("b2", "3")), "")
+	third.Version, third.Keep = "v3", true
+	if _, err := next.Apply(t.Context(), third); !errors.Is(err, hotupdate.ErrTooLarge) {
+		t.Errorf("three more: %v", err)
+	}
 }
 
 // Each revision knows all the sources that it was made from, also after a restart, except sources whose files are gone and

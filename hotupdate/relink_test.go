@@ -95,3 +95,37 @@ func TestDigestOfARequestThatKeepsFiles(t *testing.T) {
 	b.apply(t, request("v2", "b", both))
 	b.check(t, files{"a": "1", "b": "1"})
 }
+
+// A file that the program has written in place does not prevent that another one of its files is taken over.
+func TestAChangedFileBesideAReplacedLink(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		request hotupdate.Request
+		want    files
+		mended  []string
+	}{
+		"all are sent":  {inline("v3", files{"a": "3", "g": "3"}), files{"a": "3", "g": "3"}, nil},
+		"both are kept": {func() hotupdate.Request { r := inline("v3", files{"x": "3"}); r.Keep = true; return r }(), files{"a": "1", "g": "1", "x": "3"}, []string{"a", "g"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil, nil)
+			b.apply(t, inline("v1", files{"a": "1", "g": "1"}))
+			second := inline("v2", files{"x": "2"})
+			second.Keep = true
+			b.apply(t, second)
+			if err := os.WriteFile(filepath.Join(b.dir, "a"), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.replaceLink(t, "g")
+			res, err := b.Apply(t.Context(), tt.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.check(t, tt.want)
+			if diff := cmp.Diff(tt.mended, res.Mended); diff != "" {
+				t.Errorf("mended (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

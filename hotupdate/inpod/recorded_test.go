@@ -56,6 +56,19 @@ func TestWhatIsAcceptedDuringAnOutageIsRecordedAtTheEnd(t *testing.T) {
 	n.check("b", "B2")
 }
 
+// The container is restarted before a roll back to the initial files could be recorded.
+func TestARollbackDuringAnOutageIsNotUndoneByARestart(t *testing.T) {
+	t.Parallel()
+	s := withAccepted(t, "/a", "A1")
+	s.api.set(func(a *apiServer) { a.down = true })
+	s.mustPostJSON("/rollback", `{}`)
+	s.stop()
+	s.api.set(func(a *apiServer) { a.down = false })
+	s.run(none)
+	s.check("a", "none")
+	s.until("recorded", func() bool { return s.recorded() == "" })
+}
+
 // A roll back to the initial files can be restored, and so can the revisions after it.
 func TestUpdatesAfterARollbackToTheBeginningAreRestored(t *testing.T) {
 	t.Parallel()

@@ -71,8 +71,8 @@ func (p *Plugin) restoreFiles(ctx context.Context, lock *hotupdate.Lock) (versio
 	if err != nil {
 		return hotupdate.InitialVersion, false, err
 	}
-	if !current.Unrequested() && !lock.Provisional() {
-		return current.Version, false, nil // accepted by this pod before the container was restarted
+	if (!current.Unrequested() || !lock.Unrecorded().IsZero()) && !lock.Provisional() {
+		return current.Version, false, nil // accepted, or rolled back to, by this pod before the container was restarted
 	}
 	p.setUnrestored(&unrestored{})
 	err = p.retry(ctx, "read what the workload has accepted", maxReadRetry, func() error { return p.readRecord(ctx) })

@@ -92,10 +92,7 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 			return Revision{}, err
 		}
 	}
-	if _, missing, err := g.Keep(current, nil, nil); err != nil || len(missing) > 0 {
-		if err == nil {
-			err = Changed(current, missing)
-		}
+	if err := g.keepSeen(current); err != nil {
 		return Revision{}, err
 	}
 	version := current.Version
@@ -103,6 +100,30 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 		version = manifest.InitialVersion
 	}
 	return g.Seal(ctx, version, current.Sources, current.Requested)
+}
+
+// keepSeen keeps the files of the current revision. Those that were changed on disk have their accepted content, if another revision has
+// it, else the content that readers see.
+func (g *Stage) keepSeen(current Revision) error {
+	ids, err := g.store.IDs()
+	if err != nil {
+		return err
+	}
+	_, missing, err := g.Keep(current, nil, g.store.Readable(ids))
+	if err != nil {
+		return err
+	}
+	for _, f := range missing {
+		file, _, err := g.store.open(FilesPath(current.ID) + "/" + f.Name)
+		if err != nil {
+			continue // readers see no file
+		}
+		_, err = g.Put(f.Name, f.Perm(), file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take moves a file of the folder into the stage as a hard link, or as a copy if the kernel forbids the link, such as by

@@ -122,11 +122,6 @@ func (g *Stage) add(f File) error {
 	return g.count()
 }
 
-// Left returns what may still be added.
-func (g *Stage) Left() payload.Limits {
-	return payload.Limits{MaxFiles: g.limits.MaxFiles - len(g.files) - g.made, MaxUnpacked: g.limits.MaxUnpacked - g.size}
-}
-
 func (g *Stage) archive() string { return g.dir + "/archive" }
 
 // SaveArchive writes an archive beside the files and returns its SHA-256. It is unpacked when its digest has been checked.

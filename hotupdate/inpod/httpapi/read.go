@@ -75,7 +75,7 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 	if err != nil {
 		return hotupdate.Request{}, err
 	}
-	dryRun, err := parseBool("dryRun", r.FormValue("dryRun"), r.URL.Query().Has("dryRun"))
+	dryRun, err := parseBool("dryRun", r.FormValue("dryRun"), r.Form.Has("dryRun"))
 	if err != nil {
 		return hotupdate.Request{}, err
 	}

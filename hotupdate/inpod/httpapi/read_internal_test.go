@@ -106,6 +106,7 @@ func TestRequestsAreReadAsTheyAreWritten(t *testing.T) {
 		"form, these files alone":     {form("/hot-update", with("keep", "false")), hotupdate.Request{Version: "v1", Sources: one}},
 		"form, beside others":         {form("/hot-update", with("keep", "true")), hotupdate.Request{Version: "v1", Keep: true, Sources: one}},
 		"form, dry run":               {form("/hot-update", with("dryRun", "true")), hotupdate.Request{Version: "v1", Keep: true, DryRun: true, Sources: one}},
+		"form, dry run with no value": {form("/hot-update", with("dryRun", "")), hotupdate.Request{Version: "v1", Keep: true, DryRun: true, Sources: one}},
 		"form, no dry run":            {form("/hot-update", with("dryRun", "false")), hotupdate.Request{Version: "v1", Keep: true, Sources: one}},
 		"form, dry run in the URL":    {form("/hot-update?dryRun", values), hotupdate.Request{Version: "v1", Keep: true, DryRun: true, Sources: one}},
 		"form, no dry run in the URL": {form("/hot-update?dryRun=false", values), hotupdate.Request{Version: "v1", Keep: true, Sources: one}},

@@ -209,6 +209,10 @@ func (t *Trigger) watchDirectory(ctx context.Context, changes chan content) erro
 		case err := <-watcher.Errors:
 			return err
 		case <-timer.C:
+			// Another folder may have its name now. Nothing changes if it is the same one.
+			if err := watcher.Add(t.config.Directory); err != nil {
+				return fmt.Errorf("watch %s: %w", t.config.Directory, err)
+			}
 			files, err := readVolume(t.config.Directory)
 			if err != nil {
 				return fmt.Errorf("read volume: %w", err)
