@@ -25,7 +25,7 @@ func (s signaler) awaitHandler(ctx context.Context) {
 	if s.signal == syscall.SIGKILL || s.signal == syscall.SIGSTOP { // no program can handle these
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, handlerLimit(ctx))
 	defer cancel()
 	starting := starts{}
 	mayLackHandler := func(p signal.Process) bool { return s.mayLackHandler(p, starting) }
@@ -35,6 +35,14 @@ func (s signaler) awaitHandler(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// handlerLimit leaves half of the step's time for the signal.
+func handlerLimit(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(handlerTimeout, time.Until(deadline)/2)
+	}
+	return handlerTimeout
 }
 
 func (s signaler) mayLackHandler(p signal.Process, starting starts) bool {

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"context"
 	"errors"
 	"syscall"
 	"testing"
@@ -35,9 +36,11 @@ func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 		later   bool // it installs a handler after a second
 		busy    bool // it uses a processor for two seconds
 		others  bool // another process is meant too
+		within  time.Duration
 		took    time.Duration
 	}{
 		"it has none":                       {signal: syscall.SIGHUP, handles: none, took: 5 * time.Second},
+		"it has none, and the step 4 s":     {signal: syscall.SIGHUP, handles: none, within: 4 * time.Second, took: 2 * time.Second},
 		"it has one":                        {signal: syscall.SIGHUP, handles: hup},
 		"of another signal":                 {signal: syscall.SIGUSR1, handles: hup, took: 5 * time.Second},
 		"it is a program in Go":             {signal: syscall.SIGHUP, handles: golang, took: time.Second},
@@ -80,8 +83,14 @@ func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 					}
 				}()
 			}
+			ctx := t.Context()
+			if tt.within > 0 {
+				limited, cancel := context.WithTimeout(ctx, tt.within)
+				defer cancel()
+				ctx = limited
+			}
 			began := time.Now()
-			signaler{process.Finder{Config: process.Config{Comm: "game"}, FS: fs}, tt.signal}.awaitHandler(t.Context())
+			signaler{process.Finder{Config: process.Config{Comm: "game"}, FS: fs}, tt.signal}.awaitHandler(ctx)
 			if took := time.Since(began); took < tt.took || took > tt.took+2*handlerInterval {
 				t.Errorf("%s: waited for %s, want %s", name, took, tt.took)
 			}

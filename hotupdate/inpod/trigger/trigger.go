@@ -171,9 +171,13 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 func (t *Trigger) followDirectory(ctx context.Context, changes chan content) {
 	pause := wait.Backoff{First: firstRetry, Last: lastRetry}
 	for {
+		began := time.Now()
 		err := t.watchDirectory(ctx, changes)
 		if ctx.Err() != nil {
 			return
+		}
+		if time.Since(began) > lastRetry { // it was followed for long: the error is not the last one again
+			pause.Reset()
 		}
 		t.logger.Warn("volume is not followed, trying again", "trigger", t.name(), "err", err)
 		t.markTried()

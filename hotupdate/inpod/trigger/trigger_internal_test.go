@@ -1,12 +1,16 @@
 package trigger
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -160,4 +164,45 @@ func TestFilesOfAVolume(t *testing.T) {
 	if _, err := readVolume(dir); err == nil {
 		t.Error("more than 8 MiB are read")
 	}
+}
+
+// A folder is replaced by another one of its name, such as by "mv" or by git-sync, which replaces a link. The files that come after that are
+// followed too.
+func TestFolderThatIsReplacedIsFollowed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "site")
+	put := func(folder, name string) {
+		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, name), []byte(name), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(dir, "a")
+	trigger := New(Config{Directory: dir}, Deps{Logger: slog.New(slog.DiscardHandler)})
+	changes := make(chan content, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { trigger.followDirectory(ctx, changes) })
+	defer following.Wait()
+	defer cancel()
+	until := func(name string) {
+		t.Helper()
+		for {
+			select {
+			case c := <-changes:
+				if c.files[name] != nil {
+					return
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%s is not offered", name)
+			}
+		}
+	}
+	until("a")
+	put(dir+".new", "b")
+	if err := errors.Join(os.Rename(dir, dir+".old"), os.Rename(dir+".new", dir)); err != nil {
+		t.Fatal(err)
+	}
+	until("b")
+	put(dir, "c")
+	until("c")
 }
