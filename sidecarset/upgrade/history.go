@@ -63,7 +63,12 @@ func (h *History) of(injected *annotation.Injected) *v1beta1.SidecarSetSpec {
 	if p, ok := h.byName[injected.ControllerRevision]; ok && (p.hash == injected.Hash || p.written == injected.Hash) {
 		return p.spec
 	}
-	if same := h.byHash[injected.Hash]; len(same) == 1 {
+	return h.only(injected.Hash)
+}
+
+// only returns the spec, with defaults, that has this hash, or nil if there is none or more than one.
+func (h *History) only(hash string) *v1beta1.SidecarSetSpec {
+	if same := h.byHash[hash]; len(same) == 1 {
 		return same[0].spec
 	}
 	return nil

@@ -37,7 +37,7 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
 	case t.hot() && t.is(aborted(pod, t.SidecarSet)):
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
-	case !t.has(p.injected) || changes.any():
+	case !t.has(p.injected) || changes.any() || t.abandoned(p):
 		v.State = rollout.Outdated
 	}
 	return v
@@ -115,7 +115,7 @@ func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 		return // this is an obstacle
 	}
 	next := pair.Next()
-	if next.Kind == hotupgrade.Upgrade && p.inFlight && !p.failed {
+	if next.Kind == hotupgrade.Upgrade && p.inFlight && !p.failed && p.next == nil { // else it is a later stage of this upgrade
 		// The container must not get an image that it had just before: kubelet compares images, and would not restart
 		// it. It would then be mistaken for the container that has taken over, and the serving container would be
 		// emptied.

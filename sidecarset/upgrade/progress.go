@@ -89,6 +89,12 @@ func (t *Target) decide(p *progress, decision inplace.Decision) {
 	}
 }
 
+// abandoned reports whether an update to another version of the SidecarSet was begun and has stages that will not come: the pod may have the
+// resources of that version.
+func (t *Target) abandoned(p *progress) bool {
+	return p.record != nil && p.record.Pending() && !t.is(p.record.State.Revision)
+}
+
 // notReplaced reports whether a container whose image the update changes is still the one of before.
 func (p *progress) notReplaced() bool {
 	for name := range p.record.State.LastContainerStatuses {

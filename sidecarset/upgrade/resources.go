@@ -2,17 +2,27 @@ package upgrade
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// compareResources compares quantities by value, because "1" and "1000m" are equal.
+// compareResources compares quantities by value, because "1" and "1000m" are equal. Changes by others since the last update, for example an
+// autoscaler, are kept.
 func (t *Target) compareResources(c *changes, p *progress) {
-	if p.injected == nil || t.has(p.injected) {
-		return // changes by others since then, for example an autoscaler, are kept
+	if p.injected != nil && !t.has(p.injected) {
+		if before := t.history.of(p.injected); before != nil {
+			t.compareFrom(c, p, before)
+		}
 	}
-	before := t.history.of(p.injected)
-	if before == nil {
-		return
+	if t.abandoned(p) {
+		if begun := t.history.only(p.record.State.Revision); begun != nil {
+			t.compareFrom(c, p, begun)
+		}
 	}
+}
+
+// compareFrom adds the resources of containers whose sidecar has others than in the spec before.
+func (t *Target) compareFrom(c *changes, p *progress, before *v1beta1.SidecarSetSpec) {
 	for i := range t.sidecars {
 		s := &t.sidecars[i]
 		was := sidecarNamed(before, s.Name)
@@ -24,9 +34,13 @@ func (t *Target) compareResources(c *changes, p *progress) {
 			if container == nil {
 				continue
 			}
+			has, known := c.resources[name]
+			if !known {
+				has = container.Resources
+			}
 			wanted := corev1.ResourceRequirements{
-				Requests: changed(container.Resources.Requests, was.Resources.Requests, s.Resources.Requests),
-				Limits:   changed(container.Resources.Limits, was.Resources.Limits, s.Resources.Limits),
+				Requests: changed(has.Requests, was.Resources.Requests, s.Resources.Requests),
+				Limits:   changed(has.Limits, was.Resources.Limits, s.Resources.Limits),
 			}
 			if !same(container.Resources.Requests, wanted.Requests) || !same(container.Resources.Limits, wanted.Limits) {
 				c.resources[name] = wanted

@@ -33,7 +33,7 @@ func (t *Target) Step(pod *corev1.Pod, begin bool, now time.Time) (*inplace.Step
 	switch {
 	case c.finish: // complete the upgrade in progress first
 		return t.finish(p, c.lastSteps(), now)
-	case !begin, c.busy, t.has(p.injected) && !c.any():
+	case !begin, c.busy, t.has(p.injected) && !c.any() && !t.abandoned(p):
 		return nil, nil
 	}
 	return t.begin(p, c, now)
@@ -63,6 +63,10 @@ func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, e
 	marks := t.annotations(p.pod, c, now)
 	update, err := t.plan(p, c)
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) && refused.Has(plan.ReasonNoChange) {
+		if t.abandoned(p) { // the record has to go as well
+			none := &plan.Update{Options: plan.Options{Revision: t.Hashes.Full, Unready: p.unready()}}
+			return inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, none, nil, now).With(t.labels(p.pod), marks), nil
+		}
 		return inplace.MetadataStep(p.pod, "record that the sidecars are of the newest revision", t.labels(p.pod), marks), nil
 	}
 	if err != nil {
