@@ -183,6 +183,10 @@ func TestPodsThatAreNotToBeInjectedAreNotMissed(t *testing.T) {
 			w.check(err)
 			p.Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: "canary"}
 		}, ""},
+		"injected by a canary that was not reconciled yet": {func(w *world, p *corev1.Pod) {
+			w.check(w.Create(w.t.Context(), canary.DeepCopy()))
+			p.Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: "canary"}
+		}, ""},
 	} {
 		w := newWorld(t, 1)
 		w.look()

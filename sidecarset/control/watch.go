@@ -115,7 +115,7 @@ func (r *reconciler) judge(ctx context.Context, s *set, pod *corev1.Pod, selecte
 		return false, err
 	}
 	var why *missed.Pod
-	if selected && !r.replaced(s, pod) {
+	if selected && !r.replaced(ctx, s, pod) {
 		if why, err = beside.Missed(ctx, r.client, s.object, pod, requests, r.Namespace, r.Clock()); err != nil {
 			return false, err
 		}
@@ -124,10 +124,11 @@ func (r *reconciler) judge(ctx context.Context, s *set, pod *corev1.Pod, selecte
 }
 
 // replaced reports whether a canary was injected into the pod instead of the SidecarSet.
-func (r *reconciler) replaced(s *set, pod *corev1.Pod) bool {
+func (r *reconciler) replaced(ctx context.Context, s *set, pod *corev1.Pod) bool {
 	for _, name := range annotation.Names(pod) {
-		if other := r.find(name); other != nil && other.object.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true" &&
-			other.object.Annotations[v1beta1.AnnotationSidecarSetBase] == s.object.Name {
+		var other v1beta1.SidecarSet // from the cache: this manager may not have reconciled it yet
+		err := r.client.Get(ctx, client.ObjectKey{Name: name}, &other, client.UnsafeDisableDeepCopy)
+		if err == nil && other.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true" && other.Annotations[v1beta1.AnnotationSidecarSetBase] == s.object.Name {
 			return true
 		}
 	}

@@ -74,12 +74,22 @@ func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.Si
 	if next.LastProgressTime == nil || old.LatestRevision != o.Revision || next.UpdatedPods > old.UpdatedPods || next.UpdatedReadyPods > old.UpdatedReadyPods {
 		next.LastProgressTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
-	progressing, again := progressing(set, o, next.LastProgressTime.Time, now)
-	for _, condition := range []metav1.Condition{progressing, available(set, c), degraded(o)} {
+	progress, again := progressing(set, o, next.LastProgressTime.Time, now)
+	if progress.Reason == ReasonDeadlineExceeded && idle(old) {
+		next.LastProgressTime = &metav1.Time{Time: now.Truncate(time.Second)}
+		progress, again = progressing(set, o, next.LastProgressTime.Time, now)
+	}
+	for _, condition := range []metav1.Condition{progress, available(set, c), degraded(o)} {
 		condition.ObservedGeneration, condition.LastTransitionTime = set.Generation, metav1.Time{Time: now.Truncate(time.Second)}
 		meta.SetStatusCondition(&next.Conditions, condition)
 	}
 	return next, again
+}
+
+// idle reports whether nothing was to be done until now, as before an update is resumed. Its time begins then, as for a Deployment.
+func idle(old *v1beta1.SidecarSetStatus) bool {
+	was := meta.FindStatusCondition(old.Conditions, v1beta1.ConditionProgressing)
+	return was != nil && was.Reason != ReasonUpdating && was.Reason != ReasonDeadlineExceeded
 }
 
 func number(pods int) int32 { return int32(pods) } //nolint:gosec // pods of a cluster

@@ -19,6 +19,28 @@ func set() *v1beta1.SidecarSet {
 	return &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", Generation: 3}}
 }
 
+// The time of an update that was paused, or held by a partition, begins when it is resumed.
+func TestTheDeadlineBeginsWhenAnUpdateIsResumed(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		"Paused": status.ReasonUpdating, "Partition": status.ReasonUpdating, status.ReasonCompleted: status.ReasonUpdating,
+		status.ReasonUpdating: status.ReasonDeadlineExceeded, status.ReasonDeadlineExceeded: status.ReasonDeadlineExceeded,
+	} {
+		s := set()
+		s.Status = v1beta1.SidecarSetStatus{
+			ObservedGeneration: s.Generation, LatestRevision: "r", LastProgressTime: &metav1.Time{Time: now.Add(-time.Hour)},
+			Conditions: []metav1.Condition{{Type: v1beta1.ConditionProgressing, Status: metav1.ConditionUnknown, Reason: reason}},
+		}
+		next, again := status.Next(s, &status.Observed{Counts: rollout.Counts{Matched: 3, Ready: 3}, Revision: "r", Held: rollout.HoldUnavailable}, now)
+		if got := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionProgressing).Reason; got != want {
+			t.Errorf("after %s: %s, want %s", reason, got, want)
+		}
+		if want == status.ReasonUpdating && !again.After(now) {
+			t.Errorf("after %s: not computed again", reason)
+		}
+	}
+}
+
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
