@@ -10,8 +10,9 @@ import (
 
 // PodPart returns what ContainerRecreateRequests need of cached pods.
 func PodPart() trim.Part {
-	return trim.Part{Keep: func(kept, pod *corev1.Pod) {
+	keep := func(kept, pod *corev1.Pod) {
 		lifecycle.Keep(kept, pod)
 		jobend.Keep(kept, pod)
-	}}
+	}
+	return trim.Part{Keep: keep, Bound: lifecycle.Bound}
 }

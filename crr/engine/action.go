@@ -105,8 +105,8 @@ func (e *Engine) begin(ctx context.Context, pod identity.Pod, action Action, slo
 	e.running.Go(func() {
 		result, key := Result{}, ""
 		if slot {
-			result, key = e.runInSlot(ctx, action), action.key()
-		} else if err := e.slots.wait(ctx); err != nil {
+			result, key = e.runInSlot(ctx, pod, action), action.key()
+		} else if err := e.slots.wait(ctx, pod); err != nil {
 			result = Result{Err: err, Transient: true, Unbegun: true}
 		} else {
 			e.slots.keep(pod)
@@ -120,8 +120,8 @@ func (e *Engine) begin(ctx context.Context, pod identity.Pod, action Action, slo
 }
 
 // runInSlot performs an action if its request is still wanted, and releases the slot.
-func (e *Engine) runInSlot(ctx context.Context, action Action) Result {
-	defer e.slots.release()
+func (e *Engine) runInSlot(ctx context.Context, pod identity.Pod, action Action) Result {
+	defer e.slots.release(pod)
 	if err := action.Wanted(); err != nil {
 		return Result{Err: err, Transient: true, Unbegun: true}
 	}

@@ -87,7 +87,7 @@ func (e *Engine) step(ctx context.Context, pod identity.Pod, request *crr.Reques
 	slot := e.slots.try(pod)
 	defer func() {
 		if slot {
-			e.slots.release()
+			e.slots.release(pod)
 		}
 	}()
 	observed.Later = !slot

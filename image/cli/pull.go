@@ -16,6 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kube"
 )
 
@@ -146,14 +147,21 @@ func (p *pull) follow(ctx context.Context, progress func(string)) error {
 	defer ticker.Stop()
 	for {
 		job, err := p.jobs.Get(ctx, p.job.Namespace, p.job.Name)
-		if err != nil {
+		text, begun := "", true
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case console.Unreachable(err): // the pull continues
+			text, p.since = "the API server cannot be reached, trying again: "+err.Error(), time.Now()
+		case err != nil:
 			return err
+		default:
+			p.job = job
+			if job.Status.CompletionTime != nil {
+				return p.ended()
+			}
+			text, begun = p.progress(ctx)
 		}
-		p.job = job
-		if job.Status.CompletionTime != nil {
-			return p.ended()
-		}
-		text, begun := p.progress(ctx)
 		if !begun && time.Since(p.since) > begunWithin {
 			return fmt.Errorf("%w: the pull has not begun within %s, %s", image.ErrNotBegun, begunWithin, p.why())
 		}

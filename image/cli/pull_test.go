@@ -38,6 +38,7 @@ type cluster struct {
 	size      int64
 	failure   string
 	began     time.Time
+	away      [2]time.Duration // from when until when the API server is away, after the job was created
 }
 
 func (c *cluster) Create(_ context.Context, job *v1beta1.ImagePullJob) (*v1beta1.ImagePullJob, error) {
@@ -55,6 +56,9 @@ func (c *cluster) age() time.Duration { return time.Since(c.began) }
 func (c *cluster) pulled() int64 { return min(c.size, int64((c.age()-2*time.Second).Seconds()*10*mb)) }
 
 func (c *cluster) Get(_ context.Context, _, name string) (*v1beta1.ImagePullJob, error) {
+	if age := c.age(); age >= c.away[0] && age < c.away[1] {
+		return nil, apierrors.NewServiceUnavailable("away")
+	}
 	i := slices.IndexFunc(c.made, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
 	job := c.made[i].DeepCopy()
 	if c.noManager || c.age() < time.Second {
@@ -126,6 +130,23 @@ func TestPullReportsBytesAndReturnsWhenTheNodeHasTheImage(t *testing.T) {
 		if job.Spec.Image != newImage || !slices.Equal(job.Spec.Selector.Names, []string{"node-1"}) || !slices.Equal(job.Spec.PullSecrets, []string{"registry"}) ||
 			job.Spec.ImagePullPolicy != v1beta1.PullIfNotPresent || job.OwnerReferences[0].UID != "uid" || *job.Spec.CompletionPolicy.TTLSecondsAfterFinished == 0 {
 			t.Errorf("%+v", job)
+		}
+	})
+}
+
+// The API server is restarted during the pull, which goes on.
+func TestPullOutlastsAnOutageOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{size: 500 * mb, away: [2]time.Duration{3 * time.Second, 33 * time.Second}}
+		told, err := pullIn(t.Context(), c, map[string]string{"app": newImage})
+		if err != nil || len(c.deleted) > 0 || len(c.made) != 1 {
+			t.Fatalf("%v; %d jobs, deleted %q", err, len(c.made), c.deleted)
+		}
+		if !slices.ContainsFunc(told, func(text string) bool {
+			return strings.Contains(text, "the API server cannot be reached, trying again: away")
+		}) {
+			t.Errorf("told %q", told)
 		}
 	})
 }

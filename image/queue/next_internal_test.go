@@ -34,6 +34,10 @@ func TestAnImageThatIsThereByASecretOfAnotherNamespaceIsPrivate(t *testing.T) {
 		"its own namespace has done so by another name": {pullFor("shop", "game"), pullFor("shop", "game", withSecret), false},
 		"it is being pulled, maybe with a secret":       {pullFor("shop", "game"), pullFor("bar", "game", pulling, secrets), true},
 		"it is being pulled without any":                {pullFor("shop", "game"), pullFor("bar", "game", pulling), false},
+		"by its tag, and this one is a digest":          {pullFor("shop", "r.test/game@sha256:1"), pullFor("bar", "r.test/game:v1", withSecret), true},
+		"by another digest, and this one is one":        {pullFor("shop", "r.test/game@sha256:1"), pullFor("bar", "r.test/game@sha256:2", withSecret), true},
+		"another repository was, and this is a digest":  {pullFor("shop", "r.test/game@sha256:1"), pullFor("bar", "r.test/game2:v1", withSecret), false},
+		"by another tag":                                {pullFor("shop", "r.test/game:v2"), pullFor("bar", "r.test/game:v1", withSecret), false},
 		"it is to be pulled":                            {pullFor("shop", "game"), pullFor("bar", "game", secrets), false},
 	} {
 		pulls := map[image.Target]*pull{{Namespace: "a"}: tt.own, {Namespace: "b"}: tt.other}

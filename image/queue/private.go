@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"strings"
 	"time"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -54,7 +55,7 @@ func private(pulls map[image.Target]*pull, removed map[source]time.Time, p *pull
 		return false
 	}
 	for _, other := range pulls {
-		if other.full != p.full || other.want.Namespace == p.want.Namespace {
+		if !mayBe(p.full, other.full) || other.want.Namespace == p.want.Namespace {
 			continue
 		}
 		if other.state.WithSecret || other.state.Phase == v1beta1.ImagePhasePulling && len(other.want.Secrets) > 0 {
@@ -62,9 +63,16 @@ func private(pulls map[image.Target]*pull, removed map[source]time.Time, p *pull
 		}
 	}
 	for s, at := range removed {
-		if s.full == p.full && now.Sub(at) < rememberPrivate {
+		if mayBe(p.full, s.full) && now.Sub(at) < rememberPrivate {
 			return true
 		}
 	}
 	return false
+}
+
+// mayBe reports whether a pull of the reference pulled may have given the node the image with this name. A runtime finds an image that was
+// pulled by a tag by its digest as well.
+func mayBe(name, pulled string) bool {
+	repository, _, byDigest := strings.Cut(name, "@")
+	return name == pulled || byDigest && (strings.HasPrefix(pulled, repository+":") || strings.HasPrefix(pulled, repository+"@"))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,5 +175,31 @@ func TestSidecarSetThatIsCreatedAgainIsReadAgain(t *testing.T) {
 	w.rounds(4)
 	if got := w.images(); got["log:2"] != 2 {
 		t.Errorf("%v", got)
+	}
+}
+
+// The spec changes again before the cache has our own write: the pod that was written is out of service.
+func TestASpecThatChangesWhileTheCacheIsBehindOurWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.look()
+	before := map[string]*corev1.Pod{}
+	for _, pod := range w.pods() {
+		before[pod.Name] = &pod
+	}
+	w.change(image("log:2"))
+	w.reconcile()
+	behind, written := w.r.client, ""
+	for _, pod := range w.pods() {
+		if pod.Spec.Containers[1].Image == "log:2" {
+			written = pod.Name
+		}
+	}
+	w.r.client = stalecache.Client{Client: behind, Object: trimmer.Of(before[written])}
+	w.r.lastPodEvent.Store(w.now.UnixNano()) // of another pod: the pods are not read from the API server
+	w.change(image("log:3"))
+	w.reconcile()
+	if got := w.images(); got["log:1"] != 2 {
+		t.Errorf("%v: another pod is out of service", got)
 	}
 }

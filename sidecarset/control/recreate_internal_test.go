@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -153,5 +154,24 @@ func TestAnEvictionCountsAlsoIfItsEventComesBeforeItsAnswer(t *testing.T) {
 	defer s.mu.Unlock()
 	if evicted, _, _ := s.evictions(w.now); evicted != before+1 {
 		t.Errorf("%d evictions after %d", evicted, before)
+	}
+}
+
+// Of a pod that is too large for the cache it is not known whether it has the newest sidecars. Its replacement would be too large again.
+func TestPodsThatAreTooLargeAreNotEvicted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, pod := range w.pods() {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web", Controller: new(true)}}
+		pod.Annotations["kruise.io/sidecarset-x"] = strings.Repeat("x", 200<<10)
+		w.check(w.Update(t.Context(), &pod))
+	}
+	w.look()
+	w.change(func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.RecreatePolicy = v1beta1.RecreateEvict })
+	if got := w.evicted(); len(got) != 0 {
+		t.Errorf("%d pods were evicted", len(got))
+	}
+	if n := w.set().Status.NotUpgradablePods; n != 3 {
+		t.Errorf("%d pods are not upgradable, want 3", n)
 	}
 }

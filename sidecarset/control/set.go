@@ -90,12 +90,15 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, requests 
 	defer s.mu.Unlock()
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	e := s.entry(key)
-	if s.gone[pod.UID] || stale.Older(pod.ResourceVersion, e.version) {
+	injected := slices.Contains(annotation.Names(pod), s.object.Name)
+	if s.gone[pod.UID] {
 		return false
+	}
+	if stale.Older(pod.ResourceVersion, e.version) {
+		return selected && injected && upgrade.Active(pod) && e.uid == pod.UID && s.observeBehind(key, pod, requests, now)
 	}
 	before, had := s.fleet.Get(key)
 	was := e.missed
-	injected := slices.Contains(annotation.Names(pod), s.object.Name)
 	if !selected || !upgrade.Active(pod) || !injected {
 		s.forget(key)
 		if selected && (injected || why != nil) {
@@ -114,6 +117,19 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, requests 
 	return e.condition != nil || e.unfinished || !had || was != nil || !before.Equal(&after)
 }
 
+// observeBehind adds a pod to the fleet of another spec although the cache does not have our last write to it yet. The update that this
+// began counts until it has. It reports whether that is new.
+func (s *set) observeBehind(key types.NamespacedName, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) bool {
+	if _, known := s.fleet.Get(key); known {
+		return false
+	}
+	s.judge(key, pod, requests, now)
+	written, _ := s.fleet.Get(key)
+	written.InFlight = true
+	s.fleet.Set(written)
+	return true
+}
+
 // judge compares a pod with the target. The caller holds the lock.
 func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) *entry {
 	e := s.entry(key).of(pod.UID)
@@ -129,6 +145,7 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 	seen, again := budget.ObserveBeside(s.object.Name, pod, requests, 0, now)
 	view := verdict.Pod(pod, &seen, e.retryAt)
 	view.Ours = e.updated
+	view.Unjudged = pod.Annotations[v1beta1.AnnotationSidecarSetHash] == tooLarge // it may well be of the newest spec
 	s.fleet.Set(view)
 	e.due = verdict.Again.Or(again.Time)
 	e.unfinished = verdict.Continue && !now.Before(e.retryAt)

@@ -47,8 +47,8 @@ type Pod struct {
 	Original bool
 	// Stops says that the update stops a container, so that PodDisruptionBudgets apply.
 	Stops bool
-	// Unjudged says that the pod could not be evaluated because of a panic. It is neither updated nor evicted, and its
-	// workload has one pod less.
+	// Unjudged says that the pod could not be evaluated: because of a panic, in which case its workload has one pod less, or because it
+	// is too large. It is neither updated nor evicted.
 	Unjudged bool
 	// Failed says that an update has begun and something prevents the container from running, for example a faulty image.
 	Failed bool

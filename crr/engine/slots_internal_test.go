@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/refit-project/refit/internal/identity"
+)
+
+// Stops of one namespace that take days leave slots for the others.
+func TestOneNamespaceDoesNotTakeAllSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, mallory, shop := newSlots(4), identity.Pod{Namespace: "mallory", Name: "a"}, identity.Pod{Namespace: "shop", Name: "b"}
+		for n := range 4 {
+			if got, want := s.try(mallory), n < 3; got != want {
+				t.Errorf("slot %d of mallory: %t, want %t", n, got, want)
+			}
+		}
+		if !s.try(shop) || s.try(shop) {
+			t.Error("shop does not get the slot that is left, or another one")
+		}
+		got := 0
+		for range 2 {
+			go func() {
+				if s.wait(t.Context(), mallory) == nil {
+					got++
+				}
+			}()
+		}
+		synctest.Wait()
+		s.release(shop)
+		synctest.Wait()
+		if got != 0 {
+			t.Error("mallory got the slot of shop")
+		}
+		s.release(mallory)
+		s.release(mallory)
+		synctest.Wait()
+		if got != 2 {
+			t.Errorf("%d of 2 got a slot", got)
+		}
+		s.keep(mallory)
+		s.releaseKept(mallory)
+		if !s.try(mallory) {
+			t.Error("a kept slot was not released")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if s.wait(ctx, mallory) == nil {
+			t.Error("got a slot that is not there")
+		}
+	})
+	if s := newSlots(1); !s.try(identity.Pod{Namespace: "a"}) || s.try(identity.Pod{Namespace: "b"}) {
+		t.Error("one slot is not one")
+	}
+}
