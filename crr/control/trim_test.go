@@ -53,6 +53,7 @@ func TestReadinessOfPodsThatAreTooLarge(t *testing.T) {
 	draining := storedRequest(t)
 	draining.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(5))
 	draining.Finalizers = []string{"crr.apps.kruise.io/unready-acquired"}
+	taken(draining)
 	whole := testPod()
 	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: v1beta1.ReadinessGateKruisePodReady, Status: corev1.ConditionTrue, Message: "[]"})
 	for n := range 40 {

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// A process younger than startupTime may not have installed its signal handler. awaitHandler waits up to handlerTimeout for it.
-	// After that the signal is sent anyway, because ending the program may be intended.
+	// A process younger than startupTime may not have installed its signal handler. awaitHandler waits for it: up to handlerTimeout if the
+	// process has none, as ending the program may be intended, and until it is startupTime old if that cannot be seen.
 	startupTime     = 10 * time.Second
 	handlerTimeout  = 5 * time.Second
 	handlerInterval = 20 * time.Millisecond
+	signalTime      = 2500 * time.Millisecond
 	// idleTime is how long a program whose runtime has handlers for all signals uses no processor before it is taken as started.
 	idleTime = time.Second
 )
@@ -25,10 +26,10 @@ func (s signaler) awaitHandler(ctx context.Context) {
 	if s.signal == syscall.SIGKILL || s.signal == syscall.SIGSTOP { // no program can handle these
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, handlerLimit(ctx))
+	ctx, cancel := context.WithTimeout(ctx, startupLimit(ctx))
 	defer cancel()
-	starting := starts{}
-	mayLackHandler := func(p signal.Process) bool { return s.mayLackHandler(p, starting) }
+	began, starting := time.Now(), starts{}
+	mayLackHandler := func(p signal.Process) bool { return s.mayLackHandler(p, time.Since(began), starting) }
 	for {
 		found, err := s.finder.Find(ctx)
 		if err != nil || !slices.ContainsFunc(found, mayLackHandler) || wait.For(ctx, handlerInterval) != nil {
@@ -37,15 +38,17 @@ func (s signaler) awaitHandler(ctx context.Context) {
 	}
 }
 
-// handlerLimit leaves half of the step's time for the signal.
-func handlerLimit(ctx context.Context) time.Duration {
+// startupLimit leaves signalTime of the step's time for the signal, or half of the step's time if that is shorter.
+func startupLimit(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(handlerTimeout, time.Until(deadline)/2)
+		left := time.Until(deadline)
+		return min(startupTime, max(left/2, left-signalTime))
 	}
-	return handlerTimeout
+	return startupTime
 }
 
-func (s signaler) mayLackHandler(p signal.Process, starting starts) bool {
+// mayLackHandler decides for a process that was waited for so long already.
+func (s signaler) mayLackHandler(p signal.Process, waited time.Duration, starting starts) bool {
 	if age, err := signal.Age(p); err != nil || age > startupTime {
 		return false
 	}
@@ -55,7 +58,7 @@ func (s signaler) mayLackHandler(p signal.Process, starting starts) bool {
 	}
 	switch handling {
 	case signal.DefaultAction:
-		return true
+		return waited < handlerTimeout
 	case signal.HandledByRuntime:
 		used, err := s.finder.FS.CPUTime(p)
 		return err == nil && !starting.idle(p.PID, used, time.Now())

@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"errors"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -34,17 +35,19 @@ func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 		old     bool
 		handles string
 		later   bool // it installs a handler after a second
-		busy    bool // it uses a processor for two seconds
+		busy    int  // for so many seconds it uses a processor
 		others  bool // another process is meant too
 		within  time.Duration
 		took    time.Duration
 	}{
 		"it has none":                       {signal: syscall.SIGHUP, handles: none, took: 5 * time.Second},
 		"it has none, and the step 4 s":     {signal: syscall.SIGHUP, handles: none, within: 4 * time.Second, took: 2 * time.Second},
+		"it is in Go, and the step 10 s":    {signal: syscall.SIGHUP, handles: golang, busy: 9, within: 10 * time.Second, took: 7500 * time.Millisecond},
 		"it has one":                        {signal: syscall.SIGHUP, handles: hup},
 		"of another signal":                 {signal: syscall.SIGUSR1, handles: hup, took: 5 * time.Second},
 		"it is a program in Go":             {signal: syscall.SIGHUP, handles: golang, took: time.Second},
-		"it is one that is starting":        {signal: syscall.SIGHUP, handles: golang, busy: true, took: 3 * time.Second},
+		"it is one that is starting":        {signal: syscall.SIGHUP, handles: golang, busy: 2, took: 3 * time.Second},
+		"it is one that starts slowly":      {signal: syscall.SIGHUP, handles: golang, busy: 7, took: 8 * time.Second},
 		"it is an old one in Go":            {signal: syscall.SIGHUP, handles: golang, old: true},
 		"it installs one":                   {signal: syscall.SIGHUP, handles: none, later: true, took: time.Second},
 		"it has been running for long":      {signal: syscall.SIGHUP, handles: none, old: true},
@@ -69,19 +72,21 @@ func TestHandlerOfAProgramThatHasJustStartedIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
+			var program sync.WaitGroup
+			defer program.Wait()
 			if tt.later {
-				go func() {
+				program.Go(func() {
 					time.Sleep(time.Second)
 					tree.Status(7, procfs.StatusText(p)+hup)
-				}()
+				})
 			}
-			if tt.busy {
-				go func() {
-					for p.CPU = range 20 {
+			if tt.busy > 0 {
+				program.Go(func() {
+					for p.CPU = range uint64(tt.busy * 10) {
 						time.Sleep(100 * time.Millisecond)
 						tree.Stat(p)
 					}
-				}()
+				})
 			}
 			ctx := t.Context()
 			if tt.within > 0 {

@@ -166,7 +166,7 @@ func (c *check) answer(u *update) {
 		if u.asked.Time.Sub(c.events[0].Time) > begins+5*c.late && !c.brokenBy(u, unanswering) && !c.gone(u) {
 			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
 		}
-	case u.kind == good && c.late > slow && u.answered.Time.Sub(u.asked.Time) > timesOut: // its downloads were not in time
+	case u.kind == good && c.late > slow && (u.answered.Time.Sub(u.asked.Time) > timesOut || c.down(u.answered.Time)): // its downloads were not in time, or the program had not been up in time
 		c.Report.Totals.Refused++
 	// After the loss of its node the pod's status has the containers from before until kubelet reports the new ones.
 	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarNice, entry.KindNodeLost):
@@ -260,6 +260,23 @@ func (c *check) brokenBy(u *update, kind func(entry.Fault) bool) bool {
 		}
 		return kind(f) && f.On(c.node) && f.Overlaps(u.asked.Time.Add(-after), end.Add(noticed))
 	})
+}
+
+// down reports whether kubelet says that the application did not run at that time. Where programs take seconds until they have asked for a
+// signal, it may have been ended by one.
+func (c *check) down(at time.Time) bool {
+	p, down := c.Pods[c.pod], false
+	if p == nil {
+		return false
+	}
+	for _, w := range p.Statuses {
+		for _, s := range w.Pod.Status.ContainerStatuses {
+			if s.Name == follower && !w.Received.After(at) {
+				down = s.State.Running == nil
+			}
+		}
+	}
+	return down
 }
 
 // gone reports whether the pod was deleted before the answer: its containers end in any order.
