@@ -136,15 +136,14 @@ func (u *Updater) restorePrevious(ctx context.Context, from, to Revision, reload
 	}
 	failure.RolledBack = true
 	u.store.Step("returned")
-	st := u.state
-	st.Pending = ""
 	if reloaded {
 		release := u.release(to.Version, store.FilesPath(to.ID))
 		if err := u.reload(ctx, release); err != nil {
 			failure.RollbackErr = fmt.Errorf("%w: %w", ErrReload, err)
-			st.ReloadPending = true // the program may still use the files that were rejected
 		}
 	}
+	st := u.state
+	st.Pending = ""
 	failure.RollbackErr = errors.Join(failure.RollbackErr, u.commit(st))
 	return failure
 }

@@ -78,7 +78,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if req.Trigger == "" && alreadyCurrent(current, req) && u.unchanged(ctx, req, current) {
+	if req.Trigger == "" && alreadyCurrent(current, req) && u.intact(ctx, current) {
 		return Result{Revision: current}, u.saveUnchanged(req, nil)
 	}
 	g, err := u.store.Stage(u.config.Limits)
@@ -110,7 +110,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if err := checkCandidate(req, current, next, lineage); err != nil {
 		return Result{}, err
 	}
-	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.unchanged(ctx, req, current) {
+	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
 		return Result{Revision: current}, u.saveUnchanged(req, sources)
 	}
 	u.enter(Checking, req.Version, nil)
@@ -162,7 +162,7 @@ func (u *Updater) fetchSources(ctx context.Context, g *store.Stage, req Request,
 		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version && (req.Keep || !current.Kept) {
 			was := current.Sources[0]
 			same := was.Address == o.Address && was.Name == o.Name && was.Format == o.Format && s.Mode == 0
-			if same && (s.SHA256 == "" || strings.EqualFold(s.SHA256, was.SHA256)) && u.unchanged(ctx, req, current) {
+			if same && (s.SHA256 == "" || strings.EqualFold(s.SHA256, was.SHA256)) && u.intact(ctx, current) {
 				etag = was.ETag
 			}
 		}

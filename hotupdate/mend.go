@@ -110,12 +110,6 @@ func (u *Updater) refetch(ctx context.Context, g *store.Stage, o Origin, files [
 	})
 }
 
-// unchanged reports whether a request for the revision in force has nothing to do. If the program has still to be reloaded for it, a
-// request that reloads does that.
-func (u *Updater) unchanged(ctx context.Context, req Request, r Revision) bool {
-	return (req.NoReload || !u.state.ReloadPending) && u.intact(ctx, r)
-}
-
 // intact reports whether all files of the revision in force are as accepted, and readers see them.
 func (u *Updater) intact(ctx context.Context, r Revision) bool {
 	return u.store.Shows(r.ID) && len(u.store.Unlinked(r.Files)) == 0 && u.store.Check(ctx, r) == nil

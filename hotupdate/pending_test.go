@@ -50,45 +50,6 @@ func TestThatTheProgramHasToBeToldOutlastsARestart(t *testing.T) {
 	b.checkTold(t, "v2")
 }
 
-// After a rejected update the old files are back, but the program could not be reloaded for them.
-func TestAReloadThatFailsAfterARollbackIsPending(t *testing.T) {
-	t.Parallel()
-	busy, reloads := false, 0
-	reload := step(func(context.Context, action.Release) error {
-		reloads++
-		if busy && reloads > 2 { // it takes the new files, and not the old ones
-			return errors.New("busy")
-		}
-		return nil
-	})
-	check := step(func(context.Context, action.Release) error {
-		if busy {
-			return errors.New("ill")
-		}
-		return nil
-	})
-	b := newBench(t, nil, func(c *hotupdate.Config) {
-		c.Reload = []action.Action{{Name: "reload", Step: reload}}
-		c.Verify = action.Verification{Checks: []action.Action{{Name: "check", Step: check}}}
-	})
-	b.apply(t, inline("v1", files{"a": "1"}))
-	busy = true
-	var failure *hotupdate.Failure
-	if _, err := b.Apply(t.Context(), inline("v2", files{"a": "2"})); !errors.As(err, &failure) || !failure.RolledBack || failure.RollbackErr == nil {
-		t.Fatalf("v2: %v", err)
-	}
-	if !b.ReloadPending() {
-		t.Error("the reload is forgotten")
-	}
-	busy = false
-	if res := b.apply(t, inline("v1", files{"a": "1"})); !res.Changed || reloads != 4 || b.ReloadPending() {
-		t.Errorf("v1 again: changed %t, %d reloads, pending %t", res.Changed, reloads, b.ReloadPending())
-	}
-	if res := b.apply(t, inline("v1", files{"a": "1"})); res.Changed || reloads != 4 {
-		t.Errorf("v1 for the third time: changed %t, %d reloads", res.Changed, reloads)
-	}
-}
-
 func TestAnUpdateThatIsToldOfSettlesTheOneBefore(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

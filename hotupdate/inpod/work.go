@@ -128,21 +128,11 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 			return outcome{res, err}
 		}
 		p.report(request.Version, began, res, err)
-		p.settle(lock, res.Revision, err)
+		if err == nil {
+			p.accepted(lock.Updater, res.Revision)
+		}
 		return outcome{res, err}
 	})
-}
-
-// settle records what was accepted. After a failure the program is reloaded for the files in force, if the reload after their return has
-// failed.
-func (p *Plugin) settle(lock *hotupdate.Lock, accepted hotupdate.Revision, err error) {
-	if err == nil {
-		p.accepted(lock.Updater, accepted)
-		return
-	}
-	if current, err := lock.Current(); err == nil && lock.ReloadPending() {
-		p.requestReload(current.Version)
-	}
 }
 
 // Rollback implements httpapi.Updates: it rolls back to an accepted revision and reports the outcome.
@@ -157,7 +147,9 @@ func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, e
 			return outcome{res, err}
 		}
 		p.report(cmp.Or(res.Revision.Version, id), began, res, err)
-		p.settle(lock, res.Revision, err)
+		if err == nil {
+			p.accepted(lock.Updater, res.Revision)
+		}
 		return outcome{res, err}
 	})
 }
