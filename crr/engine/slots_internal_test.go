@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -21,25 +22,25 @@ func TestOneNamespaceDoesNotTakeAllSlots(t *testing.T) {
 		if !s.try(shop) || s.try(shop) {
 			t.Error("shop does not get the slot that is left, or another one")
 		}
-		got := 0
+		var got atomic.Int64
 		for range 2 {
 			go func() {
 				if s.wait(t.Context(), mallory) == nil {
-					got++
+					got.Add(1)
 				}
 			}()
 		}
 		synctest.Wait()
 		s.release(shop)
 		synctest.Wait()
-		if got != 0 {
+		if got.Load() != 0 {
 			t.Error("mallory got the slot of shop")
 		}
 		s.release(mallory)
 		s.release(mallory)
 		synctest.Wait()
-		if got != 2 {
-			t.Errorf("%d of 2 got a slot", got)
+		if got.Load() != 2 {
+			t.Errorf("%d of 2 got a slot", got.Load())
 		}
 		s.keep(mallory)
 		s.releaseKept(mallory)
