@@ -189,13 +189,7 @@ func TestASpecThatChangesWhileTheCacheIsBehindOurWrite(t *testing.T) {
 	}
 	w.change(image("log:2"))
 	w.reconcile()
-	behind, written := w.r.client, ""
-	for _, pod := range w.pods() {
-		if pod.Spec.Containers[1].Image == "log:2" {
-			written = pod.Name
-		}
-	}
-	w.r.client = stalecache.Client{Client: behind, Object: trimmer.Of(before[written])}
+	w.r.client = stalecache.Client{Client: w.r.client, Object: trimmer.Of(before[w.updatedPod().Name])}
 	w.r.lastPodEvent.Store(w.now.UnixNano()) // of another pod: the pods are not read from the API server
 	w.change(image("log:3"))
 	w.reconcile()

@@ -3,7 +3,8 @@ package verdict
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 const (
@@ -23,15 +24,7 @@ func (m messages) add(test, line string) {
 	if len(m[test]) >= maxMessages || !logged.MatchString(line) {
 		return
 	}
-	line = strings.TrimSpace(line)
-	if len(line) > maxMessage {
-		cut := maxMessage
-		for !utf8.RuneStart(line[cut]) {
-			cut--
-		}
-		line = line[:cut] + "…"
-	}
-	m[test] = append(m[test], line)
+	m[test] = append(m[test], foreign.Shorten(strings.TrimSpace(line), maxMessage))
 }
 
 // of keeps what those tests have logged, nil if that is nothing.

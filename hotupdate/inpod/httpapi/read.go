@@ -202,7 +202,7 @@ func parseForm(r *http.Request) error {
 		return unreadable("form", err)
 	}
 	if r.MultipartForm != nil && len(r.MultipartForm.File) > 0 {
-		return &refusal{http.StatusBadRequest, "form: with a file, which is not read; send its content as data, in JSON"}
+		return &refusal{http.StatusBadRequest, "form: attached files are not read; send the content as data, in JSON"}
 	}
 	return nil
 }

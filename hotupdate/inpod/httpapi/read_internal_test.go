@@ -207,7 +207,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"form, misspelled dry run":      {values("dryrun", "true"), 400, `form: "dryrun": unknown field, want version, url`},
 		"form, misspelled in the URL":   {form("/hot-update?dryrun", url.Values{"version": {"v1"}, "url": {"http://h/a"}}), 400, `form: "dryrun": unknown field`},
 		"form, two values":              {form("/hot-update?url=http://h/b", url.Values{"version": {"v1"}, "url": {"http://h/a"}}), 400, `form: "url": 2 values, want one`},
-		"form with a file":              {uploaded, 400, "send its content as data, in JSON"},
+		"form with a file":              {uploaded, 400, "attached files are not read; send the content as data, in JSON"},
 		"JSON, misspelled in the URL":   {inJSON("/hot-update?dryrun", `{"version":"v1","url":"http://h/a"}`), 400, `form: \"dryrun\": unknown field, want dryRun`},
 		"JSON, dry run in the URL":      {inJSON("/hot-update?dryRun=yes", `{"version":"v1","url":"http://h/a"}`), 400, "dryRun"},
 		"form that is none":             {broken, 400, "form: "},

@@ -16,7 +16,8 @@ const (
 	startupTime     = 10 * time.Second
 	handlerTimeout  = 5 * time.Second
 	handlerInterval = 20 * time.Millisecond
-	signalTime      = 2500 * time.Millisecond
+	// signalTime is left for the signal itself, which waits up to 2 s for processes that were just forked.
+	signalTime = 2500 * time.Millisecond
 	// idleTime is how long a program whose runtime has handlers for all signals uses no processor before it is taken as started.
 	idleTime = time.Second
 )

@@ -27,13 +27,17 @@ func TestBoundsFollowHowLateProgramsAre(t *testing.T) {
 			s.app(100, "uid-1", "SIGUSR1") // the run is not over before
 		}
 	}
+	// The container is replaced at 41 s; when its program writes its first line is for the callers.
+	replaced := func(s *fixture) {
+		s.begin(40, 40.5, "r1", "uid-1", "c1")
+		s.call(40.5, "StopContainer", "c1", "OK", 0.1)
+		s.app(40.51, "uid-1", "SIGTERM")
+		s.app(40.52, "uid-1", "exit signal")
+		s.pod(41, "uid-1", "c2", true)
+	}
 	restarts := func(after float64) func(*fixture) {
 		return func(s *fixture) {
-			s.begin(40, 40.5, "r1", "uid-1", "c1")
-			s.call(40.5, "StopContainer", "c1", "OK", 0.1)
-			s.app(40.51, "uid-1", "SIGTERM")
-			s.app(40.52, "uid-1", "exit signal")
-			s.pod(41, "uid-1", "c2", true)
+			replaced(s)
 			s.app(41+after, "uid-1", entry.EventStart)
 			s.complete(41.5, "r1", "")
 		}
@@ -41,11 +45,7 @@ func TestBoundsFollowHowLateProgramsAre(t *testing.T) {
 	// The replacement is stopped for another request before its program has written a line.
 	again := func(after float64) func(*fixture) {
 		return func(s *fixture) {
-			s.begin(40, 40.5, "r1", "uid-1", "c1")
-			s.call(40.5, "StopContainer", "c1", "OK", 0.1)
-			s.app(40.51, "uid-1", "SIGTERM")
-			s.app(40.52, "uid-1", "exit signal")
-			s.pod(41, "uid-1", "c2", true)
+			replaced(s)
 			s.complete(41.5, "r1", "")
 			s.begin(41+after, 41.1+after, "r2", "uid-1", "c2")
 			s.call(41.2+after, "StopContainer", "c2", "OK", 0.1)
