@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -17,23 +19,15 @@ func Keep(kept, pod *corev1.Pod) {
 // Bound copies the readiness gates of a pod that is too large, with their conditions, see [trim.Part]. Without them a pod would not be drained,
 // or stay not ready for ever.
 func Bound(bound, kept *corev1.Pod) {
-	size, gates := 0, map[corev1.PodConditionType]bool{}
+	types := map[corev1.PodConditionType]bool{}
 	for _, gate := range kept.Spec.ReadinessGates {
-		gates[gate.ConditionType] = true
-		size += len(gate.ConditionType)
+		types[gate.ConditionType] = true
 	}
-	for _, c := range kept.Status.Conditions {
-		if gates[c.Type] {
-			size += len(c.Reason) + len(c.Message)
-		}
-	}
-	if size > trim.MaxText {
+	conditions := slices.DeleteFunc(slices.Clone(kept.Status.Conditions), func(c corev1.PodCondition) bool { return !types[c.Type] })
+	gated := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: kept.Spec.ReadinessGates}, Status: corev1.PodStatus{Conditions: conditions}}
+	if trim.Size(gated) > trim.MaxText {
 		return
 	}
 	bound.Spec.ReadinessGates = kept.Spec.ReadinessGates
-	for i, c := range kept.Status.Conditions {
-		if gates[c.Type] {
-			bound.Status.Conditions[i] = c
-		}
-	}
+	trim.Conditions(bound, kept, func(kind corev1.PodConditionType) bool { return types[kind] })
 }
