@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/refit-project/refit/internal/identity"
@@ -13,15 +14,21 @@ import (
 type slots struct {
 	most, share int
 
-	mu    sync.Mutex
-	taken int
-	of    map[string]int // by namespace
-	freed chan struct{}  // closed when a slot is released
-	kept  map[identity.Pod]int
+	mu      sync.Mutex
+	taken   int
+	of      map[string]int // by namespace
+	waiting []*waiter      // in the order in which they came
+	kept    map[identity.Pod]int
+}
+
+// waiter waits for a slot.
+type waiter struct {
+	pod     identity.Pod
+	granted chan struct{} // closed when it has got a slot, and is not in the list any more
 }
 
 func newSlots(most int) *slots {
-	return &slots{most: most, share: most - most/4, of: map[string]int{}, freed: make(chan struct{}), kept: map[identity.Pod]int{}}
+	return &slots{most: most, share: most - most/4, of: map[string]int{}, kept: map[identity.Pod]int{}}
 }
 
 // try takes a slot that was kept for the pod, or a free one. It reports whether it got one.
@@ -35,21 +42,37 @@ func (s *slots) try(pod identity.Pod) bool {
 	return s.take(pod)
 }
 
-// wait takes the next free slot. It returns ctx's error if ctx ends first.
+// wait takes the next free slot, after the pods that have waited for longer. It returns ctx's error if ctx ends first.
 func (s *slots) wait(ctx context.Context, pod identity.Pod) error {
-	for {
-		s.mu.Lock()
-		got, freed := s.take(pod), s.freed
-		s.mu.Unlock()
-		if got {
-			return nil
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	w := &waiter{pod: pod, granted: make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	s.grant()
+	s.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	} else {
+		s.free(pod)
+	}
+	return ctx.Err()
+}
+
+// grant gives the free slots to pods that wait. A pod whose namespace has its share does not hold up others. The caller holds the lock.
+func (s *slots) grant() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool {
+		got := s.take(w.pod)
+		if got {
+			close(w.granted)
+		}
+		return got
+	})
 }
 
 // take takes a free slot. The caller holds the lock.
@@ -74,8 +97,7 @@ func (s *slots) free(pod identity.Pod) {
 	if s.of[pod.Namespace]--; s.of[pod.Namespace] == 0 {
 		delete(s.of, pod.Namespace)
 	}
-	close(s.freed)
-	s.freed = make(chan struct{})
+	s.grant()
 }
 
 // keep keeps a taken slot for the next processing of the pod.

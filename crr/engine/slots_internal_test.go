@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refit-project/refit/internal/identity"
 )
 
@@ -56,4 +58,41 @@ func TestOneNamespaceDoesNotTakeAllSlots(t *testing.T) {
 	if s := newSlots(1); !s.try(identity.Pod{Namespace: "a"}) || s.try(identity.Pod{Namespace: "b"}) {
 		t.Error("one slot is not one")
 	}
+}
+
+func TestTheStopThatHasWaitedLongestComesNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, running := newSlots(4), identity.Pod{Namespace: "shop", Name: "running"}
+		others := identity.Pod{Namespace: "other", Name: "running"}
+		for range 3 {
+			s.try(running)
+		}
+		s.try(others)
+		var order []string
+		leave, cancel := context.WithCancel(t.Context())
+		for _, name := range []string{"a", "leaves", "b", "c"} {
+			ctx := t.Context()
+			if name == "leaves" {
+				ctx = leave
+			}
+			go func() {
+				if s.wait(ctx, identity.Pod{Namespace: "shop", Name: name}) == nil {
+					order = append(order, name)
+				}
+			}()
+			synctest.Wait()
+		}
+		go func() { _ = s.wait(t.Context(), others) }()
+		synctest.Wait()
+		s.release(others) // shop has its share
+		cancel()
+		for range 3 {
+			s.release(running)
+			synctest.Wait()
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, order); diff != "" || len(s.waiting) > 0 || s.taken != 4 {
+			t.Errorf("%d wait, %d are taken (-want +got):\n%s", len(s.waiting), s.taken, diff)
+		}
+	})
 }
