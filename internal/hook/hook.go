@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/wait"
 )
@@ -121,10 +121,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // clip bounds text of a container on its way to Events and logs.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clip(s string) string { return foreign.Shorten(s, 200) }

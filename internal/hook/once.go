@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 // remembered is how long a run of an instance's hook is remembered: longer than most grace periods, within which another
 // part of the daemon may stop the instance too.
 const remembered = time.Hour
+
+var errPanic = errors.New("the hook was not run to its end")
 
 // run is the run of one instance's hook, in progress or finished.
 type run struct {
@@ -24,9 +27,7 @@ func (r *Runner) once(ctx context.Context, call Call) error {
 	for {
 		of, mine := r.claim(call)
 		if mine {
-			err := r.run(ctx, call)
-			r.end(call, of, err)
-			return err
+			return r.execute(ctx, call, of)
 		}
 		select {
 		case <-ctx.Done():
@@ -37,6 +38,13 @@ func (r *Runner) once(ctx context.Context, call Call) error {
 			return nil
 		}
 	}
+}
+
+// execute runs the hook for the run of this call. After a panic, which the caller's guard reports, the next call runs the hook again.
+func (r *Runner) execute(ctx context.Context, call Call, of *run) (err error) {
+	err = errPanic
+	defer func() { r.end(call, of, err) }()
+	return r.run(ctx, call)
 }
 
 // claim returns the run for the call's instance, and whether the caller has to execute it.

@@ -154,3 +154,34 @@ func TestForgottenHookIsRunAgain(t *testing.T) {
 		}
 	})
 }
+
+// broken is a runtime whose first command panics.
+type broken struct{ counter }
+
+func (b *broken) Exec(ctx context.Context, id identity.ContainerID, command []string, timeout time.Duration) (hook.Output, error) {
+	output, err := b.counter.Exec(ctx, id, command, timeout)
+	if b.runs.Load() == 1 {
+		panic("broken")
+	}
+	return output, err
+}
+
+// A panic while a hook runs, which the caller catches, does not let later stops of the instance wait for the end of that run.
+func TestHookIsRunAgainAfterAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var runtime broken
+		runner, drain := hook.New(hook.Config{Executor: &runtime}), call(command("drain"))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			_ = runner.Run(t.Context(), drain)
+		}()
+		if err := runner.Run(t.Context(), drain); err != nil || runtime.runs.Load() != 2 {
+			t.Errorf("%v, run %d times", err, runtime.runs.Load())
+		}
+	})
+}
