@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -87,7 +88,8 @@ func (r *reconciler) updateDue(ctx context.Context, s *set) (recheck.At, error) 
 			selection.Pods, selection.Again = nil, selection.Again.Or(wait.Time) // updates in progress continue
 		}
 	}
-	r.updateAll(ctx, s, append(started, selection.Pods...))
+	chosen := slices.DeleteFunc(selection.Pods, func(key types.NamespacedName) bool { return slices.Contains(started, key) })
+	r.updateAll(ctx, s, append(started, chosen...))
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
 	return selection.Again.Or(again.Time, s.nextDue().Time), errors.Join(updateErr, err)
