@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
@@ -222,8 +223,8 @@ func (v *view) setStage(p *pod) {
 		p.stage = restarted
 		p.budget.UnderWay = p.budget.UnderWay || !p.budget.Available
 	case p.request == nil:
-		if lacks := v.missingContainer(p.Pod); lacks != "" {
-			p.stage, p.failure = failed, v1alpha1.PodFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
+		if why := v.unsuitable(p.Pod); why != "" {
+			p.stage, p.failure = failed, v1alpha1.PodFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: why}
 		}
 	case !crr.Completed(p.request):
 		p.stage = restarting
@@ -254,11 +255,14 @@ func (v *view) setEndedStage(p *pod) {
 	p.budget.UnderWay = p.budget.UnderWay || !p.budget.Available
 }
 
-// missingContainer returns the first container of the rollout that the pod does not have, or "".
-func (v *view) missingContainer(p *corev1.Pod) string {
+// unsuitable returns why the containers of the rollout cannot be restarted in the pod, or "".
+func (v *view) unsuitable(p *corev1.Pod) string {
+	if trim.Bounded(p) {
+		return "the pod is too large for refit-manager to read its containers: restart it with a ContainerRecreateRequest"
+	}
 	for _, container := range v.rollout.Spec.Containers {
 		if !hasContainer(p, container.Name) {
-			return container.Name
+			return "the pod has no container " + container.Name
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/rollout"
 )
@@ -41,7 +43,8 @@ type target struct {
 	selector labels.Selector
 }
 
-// observe reads the input of rollout.Next from the cache. It reads the workload from the API server.
+// observe reads the input of rollout.Next from the cache. It reads the workload from the API server, and the pods if the cache does
+// not have the containers of one of them: what a RestartRollout alone needs of a pod is often small enough.
 func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Observation, target, error) {
 	var observed rollout.Observation
 	if rollout.Ended(object) {
@@ -66,6 +69,13 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		return observed, of, fmt.Errorf("list pods: %w", err)
 	}
 	of.divide(pointers(pods.Items), &observed)
+	if slices.ContainsFunc(observed.Pods, trim.Bounded) {
+		read, err := cache.LivePods(ctx, r.live, trimmer, append(of.list(&observed), client.InNamespace(object.Namespace))...)
+		if err != nil {
+			return observed, of, err
+		}
+		of.divide(read, &observed)
+	}
 	observed.Requests, err = r.cachedRequests(ctx, object.Namespace)
 	return observed, of, err
 }
