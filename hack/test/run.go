@@ -93,10 +93,11 @@ func (s *suite) onCluster(ctx context.Context, tests func(context.Context) error
 	if err := s.report.Run(ctx, "cluster down, should there be one", down); err != nil {
 		return err
 	}
+	restore := withHugePages(hugePagesSetting)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 		defer cancel()
-		err = errors.Join(err, s.report.Run(last, "cluster down", down))
+		err = errors.Join(err, s.report.Run(last, "cluster down", down), restore())
 	}()
 	err = s.report.Run(ctx, "cluster up, two nodes",
 		step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Env: []string{"NODES=2"}, Echo: true})
