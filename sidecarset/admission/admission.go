@@ -32,6 +32,7 @@ func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.Err
 	errs = append(errs, checkMetadata(&set.Spec, field.NewPath("spec", "patchPodMetadata"))...)
 	errs = append(errs, podfields.Check(set)...)
 	errs = append(errs, checkCanary(set, old, others)...)
+	errs = append(errs, checkEngine(set, old, others)...)
 	clashes := checkOthers(set, others)
 	if old != nil {
 		known := map[string]bool{}
@@ -82,7 +83,8 @@ func checkSelectors(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// checkCanary checks that a canary replaces an existing base that is not a canary itself and is not being rolled out.
+// checkCanary checks that a canary replaces an existing base that the webhook injects and that is not a canary itself,
+// and that it is not being rolled out. A canary that already has a base with engine Policy can still be changed.
 func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
 	if !isCanary(set) {
 		return nil
@@ -100,11 +102,27 @@ func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) fie
 		errs = append(errs, field.NotFound(at, base))
 	case isCanary(others[found]):
 		errs = append(errs, field.Invalid(at, base, "the base is a canary itself"))
+	case others[found].Spec.InjectionStrategy.Engine == v1beta1.EnginePolicy && (old == nil || !isCanary(old)):
+		errs = append(errs, field.Invalid(at, base, "the base has engine Policy: its MutatingAdmissionPolicy also injects it into the pods that get the canary"))
 	}
 	if set.Spec.UpdateStrategy.Type != v1beta1.SidecarSetNotUpdate {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type, "must be NotUpdate in a canary"))
 	}
 	return errs
+}
+
+// checkEngine checks that a SidecarSet that gets engine Policy has no canary.
+func checkEngine(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	engine := set.Spec.InjectionStrategy.Engine
+	if engine != v1beta1.EnginePolicy || old != nil && old.Spec.InjectionStrategy.Engine == engine {
+		return nil
+	}
+	found := slices.IndexFunc(others, func(s *v1beta1.SidecarSet) bool { return replaces(s, set) })
+	if found < 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "injectionStrategy", "engine"), engine,
+		"SidecarSet "+others[found].Name+" is a canary of this one: a MutatingAdmissionPolicy also injects this one into the pods that get the canary")}
 }
 
 // isCanary reports whether a SidecarSet is a canary. Without a base it is an ordinary SidecarSet, as with OpenKruise.

@@ -153,3 +153,29 @@ func TestPatchRemovesWhatAdmissionRemoves(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// The policy injects the base into each pod that it selects, so that a pod with a canary would have both.
+func TestNoSidecarSetHasBothACanaryAndEnginePolicy(t *testing.T) {
+	t.Parallel()
+	const (
+		canary = "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-canary: 'true', apps.kruise.io/sidecarset-base: log}}\n" +
+			"spec: {selector: {matchLabels: {app: web}}, containers: [{name: a, image: a:2}], updateStrategy: {type: NotUpdate}}"
+		base   = "metadata.annotations[apps.kruise.io/sidecarset-base]: Invalid value"
+		engine = "spec.injectionStrategy.engine: Invalid value"
+	)
+	webhook, policy := log("containers: [{name: a, image: a:1}]"), log("injectionStrategy: {engine: Policy}, containers: [{name: a, image: a:1}]")
+	for name, tt := range map[string]struct{ set, old, other, want string }{
+		"canary of such a base":            {canary, "", policy, base},
+		"becomes a canary of such a base":  {canary, strings.Replace(canary, "'true'", "'false'", 1), policy, base},
+		"has been a canary of such a base": {canary, canary, policy, ""},
+		"base gets the engine":             {policy, webhook, canary, engine},
+		"base is created again with it":    {policy, "", canary, engine},
+		"base has had the engine":          {policy, policy, canary, ""},
+		"base loses the engine":            {webhook, policy, canary, ""},
+		"canary of another base":           {policy, webhook, strings.Replace(canary, "base: log", "base: x", 1), ""},
+	} {
+		if got := verdict(t, tt.set, tt.old, tt.other); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
