@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -69,6 +70,36 @@ func TestAWorkloadIsRestartedOnlyWhenAllCouldBeReadAndWritten(t *testing.T) {
 		a.reconciler.client, a.reconciler.live = working, working
 		if a.settle(); len(a.rollouts()) != 1 {
 			t.Errorf("%s: %d rollouts when it works again", call, len(a.rollouts()))
+		}
+	}
+}
+
+// The annotation only makes kubelet update the volumes sooner.
+func TestAPodWhoseAnnotationIsRefusedDoesNotKeepItsWorkloadFromBeingRestarted(t *testing.T) {
+	t.Parallel()
+	pods := corev1.SchemeGroupVersion.WithResource("pods").GroupResource()
+	for name, refusal := range map[string]error{
+		"forbidden":   apierrors.NewForbidden(pods, "web-abc-1", errors.New("policy")),
+		"invalid":     apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "web-abc-1", nil),
+		"bad request": apierrors.NewBadRequest("admission webhook denied the request"),
+		"too large":   apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+	} {
+		a := newAPIServer(t, deployment(), configMap("1"), podOf("web-abc", "web-abc-1"), podOf("web-abc", "web-abc-2"))
+		a.settle()
+		edit(a, configMap(""), func(o *corev1.ConfigMap) { o.Data["a"] = "2" })
+		a.reconciler.client = interceptor.NewClient(a.Client.(client.WithWatch), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if o.GetName() == "web-abc-1" {
+					return refusal
+				}
+				return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+			},
+		})
+		if err := a.until(); err != nil || len(a.rollouts()) != 1 {
+			t.Errorf("%s: %v, %d rollouts", name, err, len(a.rollouts()))
+		}
+		if _, ok := a.refreshed["web-abc-2"]; !ok || len(a.refreshed) != 1 {
+			t.Errorf("%s: annotated pods %v", name, a.refreshed)
 		}
 	}
 }

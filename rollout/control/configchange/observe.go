@@ -168,7 +168,9 @@ func (r *reconciler) busy(ctx context.Context, trigger *v1alpha1.RestartTrigger)
 }
 
 // refresh changes an annotation of the pods, so that kubelet updates their volumes. Without it, kubelet does so once
-// per minute, and also when a container has ended, while it starts the next one, which may still see the old files.
+// per minute, and also when a container has ended, while it starts the next one, which may still see the old files. A
+// pod whose annotation is refused, for example because its annotations are too large, is left out: otherwise its workload
+// would never be restarted.
 func (r *reconciler) refresh(ctx context.Context, trigger *v1alpha1.RestartTrigger, of *target, value string) error {
 	selector, err := foreign.Selector(of.selector)
 	if err != nil {
@@ -186,7 +188,11 @@ func (r *reconciler) refresh(ctx context.Context, trigger *v1alpha1.RestartTrigg
 			continue
 		}
 		err := r.client.Status().Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, patch))
-		if client.IgnoreNotFound(err) != nil {
+		switch {
+		case client.IgnoreNotFound(err) == nil:
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+			r.Logger.Warn("annotate pod", "pod", pod.Namespace+"/"+pod.Name, "err", err)
+		default:
 			return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 		}
 	}
