@@ -94,13 +94,6 @@ func (s *scheduler) rollouts(ctx context.Context, object *v1alpha1.RestartSchedu
 
 // carryOut applies a decision. refused is why the API server has refused the rollout, or nil.
 func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedule, decision schedule.Decision) (refused, err error) {
-	for _, old := range decision.Replace {
-		changed := old.DeepCopy()
-		meta.SetStatusCondition(&changed.Status.Conditions, decision.Replaced)
-		if err := s.client.Status().Update(ctx, changed); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("write condition of RestartRollout %s: %w", old.Name, err)
-		}
-	}
 	for _, old := range decision.Delete {
 		err := s.client.Delete(ctx, old.DeepCopy(), client.Preconditions{UID: &old.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
@@ -121,6 +114,11 @@ func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedu
 			return nil, fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
 		}
 	}
+	if refused == nil { // otherwise no rollout would restart the pods
+		if err := s.replace(ctx, decision); err != nil {
+			return nil, err
+		}
+	}
 	if decision.Waiting != "" {
 		s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "RolloutDelayed", "Schedule", "RestartRollout %s has not ended; the next one waits for it", decision.Waiting)
 	}
@@ -128,6 +126,18 @@ func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedu
 		return nil, err
 	}
 	return refused, nil
+}
+
+// replace makes rollouts end that the new one replaces.
+func (s *scheduler) replace(ctx context.Context, decision schedule.Decision) error {
+	for _, old := range decision.Replace {
+		changed := old.DeepCopy()
+		meta.SetStatusCondition(&changed.Status.Conditions, decision.Replaced)
+		if err := s.client.Status().Update(ctx, changed); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("write condition of RestartRollout %s: %w", old.Name, err)
+		}
+	}
+	return nil
 }
 
 // write writes a changed status.

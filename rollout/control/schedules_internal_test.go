@@ -134,6 +134,33 @@ func TestRefusedRolloutOfAScheduleIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestARefusedRolloutReplacesNoOther(t *testing.T) {
+	t.Parallel()
+	replacing := hourly()
+	replacing.Spec.ConcurrencyPolicy = v1alpha1.ScheduleReplace
+	a := newAPIServer(t, replacing)
+	if _, err := a.schedule(); err != nil {
+		t.Fatal(err)
+	}
+	first := client.ObjectKey{Namespace: "shop", Name: a.rolloutNames()[0]}
+	replaced := func() bool {
+		var running v1alpha1.RestartRollout
+		if err := a.Get(t.Context(), first, &running); err != nil {
+			t.Fatal(err)
+		}
+		return meta.IsStatusConditionTrue(running.Status.Conditions, v1alpha1.ConditionReplaced)
+	}
+	a.now = noon.Add(time.Hour)
+	a.refuseBy(errors.New("quota"))
+	if _, err := a.schedule(); !apierrors.IsForbidden(err) || replaced() {
+		t.Errorf("%v: the rollout in progress is replaced: %v", err, replaced())
+	}
+	a.refuse = nil
+	if _, err := a.schedule(); err != nil || !replaced() || len(a.rolloutNames()) != 2 {
+		t.Errorf("%v: replaced: %v, rollouts %v", err, replaced(), a.rolloutNames())
+	}
+}
+
 func TestRefusedRolloutIsNotTriedAfterItsDeadlineNorWhenTheNextIsDue(t *testing.T) {
 	t.Parallel()
 	late := hourly()

@@ -31,8 +31,9 @@ type Decision struct {
 	// Create is the rollout to create, or nil. It is created before the status is written: its name is derived from the
 	// scheduled time, so that it is created only once.
 	Create *v1alpha1.RestartRollout
-	// Replace are unfinished rollouts that the rollout of the last scheduled time replaces. The caller sets their
-	// condition Replaced, so that they start no further restarts and end when the restarts in progress have ended.
+	// Replace are unfinished rollouts that the rollout of the last scheduled time replaces. When Create has been created,
+	// the caller sets their condition Replaced, so that they start no further restarts and end when the restarts in
+	// progress have ended. If Create is refused, they continue.
 	Replace []*v1alpha1.RestartRollout
 	// Replaced is the condition to set.
 	Replaced metav1.Condition
