@@ -65,6 +65,21 @@ func TestStatusSaysWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestAnImmutableObjectThatIsReplacedHasNoPartInTheRestartForAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	f.observed.Objects[0].Immutable = true
+	f.look(0)
+	f.set("env", "c")
+	f.set("settings", "c")
+	if f.look(0); !strings.HasPrefix(f.last.Kept, "ConfigMap env has changed; nothing is restarted") {
+		t.Errorf("%q", f.last.Kept)
+	}
+	if f.settle(); len(f.created) != 1 || f.created[0].Annotations[v1beta1.AnnotationReason] != "ConfigMap settings has changed" || f.last.Kept != "" {
+		t.Errorf("%+v, says again %q", f.created, f.last.Kept)
+	}
+}
+
 func TestContainersOfATriggerAreBounded(t *testing.T) {
 	t.Parallel()
 	for n, refused := range map[int]bool{256: false, 257: true} {

@@ -44,6 +44,9 @@ type Decision struct {
 	// Create is the rollout to create, or nil. Its name is derived from the change and the number of earlier rollouts,
 	// so that it is created only once.
 	Create *v1alpha1.RestartRollout
+	// Kept says which immutable objects have been replaced, and that kubelet keeps their earlier contents; empty if none has
+	// been replaced since Status was written. It is for an Event.
+	Kept string
 	// Status is the new status, to write if it differs from the old one.
 	Status v1alpha1.RestartTriggerStatus
 	// Again is when to call Next again.
@@ -51,31 +54,43 @@ type Decision struct {
 }
 
 // Next returns what to do about a trigger. For an object that is new to the trigger it records the present content, and
-// for a deleted object it keeps the last content: neither causes a restart.
+// for a deleted object it keeps the last content: neither causes a restart. Nor does an immutable object that has been
+// deleted and created again, since kubelet does not watch an immutable object that it has read.
 func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time) Decision {
 	d := newDecision(trigger)
 	known := map[string]v1alpha1.ConfigObject{}
 	for _, object := range trigger.Status.Objects {
 		known[object.Kind+"/"+object.Name] = object
 	}
-	var changed []v1alpha1.ConfigObject
+	var changed, kept []v1alpha1.ConfigObject
 	current := make([]v1alpha1.ConfigObject, 0, len(observed.Objects))
 	d.Status.Objects = nil
 	for _, object := range observed.Objects {
 		before, ok := known[object.Kind+"/"+object.Name]
 		if ok && object.Digest == "" {
-			object.Digest = before.Digest
+			object.Digest, object.Immutable = before.Digest, before.Immutable
 		}
 		current = append(current, object)
-		if ok && object.Digest != before.Digest {
+		switch {
+		case !ok || object.Digest == before.Digest:
+		case before.Immutable:
+			kept = append(kept, object)
+		default:
 			changed = append(changed, object)
 			object = before
 		}
 		d.Status.Objects = append(d.Status.Objects, object)
 	}
+	if len(kept) > 0 {
+		d.Kept = keptBy(trigger, kept)
+	}
 	if len(changed) == 0 {
 		d.Status.Pending = nil
-		d.ready(now, v1alpha1.ReasonWatching, fmt.Sprintf("%d ConfigMaps and Secrets are watched", len(current)))
+		if d.Kept != "" {
+			d.ready(now, v1alpha1.ReasonImmutableReplaced, d.Kept)
+		} else {
+			d.ready(now, v1alpha1.ReasonWatching, fmt.Sprintf("%d ConfigMaps and Secrets are watched", len(current)))
+		}
 		return d
 	}
 	d.pending(trigger, observed, changed, now)
@@ -138,6 +153,14 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 		}
 	}
 	d.Create = newRollout(trigger, observed.Settings, name, changed[0], reason)
+}
+
+// keptBy returns a text that says which immutable objects have been replaced, and what the user can do.
+func keptBy(trigger *v1alpha1.RestartTrigger, replaced []v1alpha1.ConfigObject) string {
+	target := trigger.Spec.TargetRef
+	return fmt.Sprintf("%s; nothing is restarted, because kubelet keeps the content of an immutable object while a pod of the node uses it: "+
+		"use an object with another name, or replace the pods: kubectl rollout restart %s/%s --namespace=%s",
+		reasonOf(replaced), strings.ToLower(target.Kind), target.Name, trigger.Namespace)
 }
 
 // reasonOf returns a text that says which objects have changed.

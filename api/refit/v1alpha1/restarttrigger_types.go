@@ -121,6 +121,9 @@ type ConfigObject struct {
 	// if the object did not exist.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Immutable is true if the object was immutable when it was last read.
+	// +optional
+	Immutable bool `json:"immutable,omitempty"`
 }
 
 // ConfigChange is a change of ConfigMaps and Secrets for which the containers have not been restarted.
@@ -145,4 +148,7 @@ const (
 	ReasonWatching          = "Watching"
 	ReasonPending           = "ChangePending"
 	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonImmutableReplaced means that an immutable ConfigMap or Secret was deleted and created again with another
+	// content. Nothing is restarted, because kubelet keeps the earlier content.
+	ReasonImmutableReplaced = "ImmutableReplaced"
 )

@@ -139,5 +139,8 @@ func (r *reconciler) carryOut(ctx context.Context, trigger *v1alpha1.RestartTrig
 	if err := r.client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("write status of RestartTrigger: %w", err)
 	}
+	if decision.Kept != "" {
+		r.Recorder.Eventf(target.object, nil, corev1.EventTypeWarning, v1alpha1.ReasonImmutableReplaced, "Watch", "%s", decision.Kept)
+	}
 	return nil
 }

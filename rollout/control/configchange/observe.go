@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -118,7 +119,7 @@ func (r *reconciler) objects(ctx context.Context, trigger *v1alpha1.RestartTrigg
 	known := map[v1alpha1.ConfigObject]string{}
 	for _, object := range trigger.Status.Objects {
 		key := object
-		key.Digest = ""
+		key.Digest, key.Immutable = "", false
 		known[key] = object.Digest
 	}
 	var objects []v1alpha1.ConfigObject
@@ -131,7 +132,7 @@ func (r *reconciler) objects(ctx context.Context, trigger *v1alpha1.RestartTrigg
 			var of corev1.ConfigMap
 			if err = r.live.Get(ctx, key, &of); err == nil {
 				object.ResourceVersion = of.ResourceVersion
-				object.Digest = configchange.DigestConfigMap(&of)
+				object.Digest, object.Immutable = configchange.DigestConfigMap(&of), ptr.Deref(of.Immutable, false)
 			}
 		case !r.Secrets:
 			continue
@@ -144,6 +145,7 @@ func (r *reconciler) objects(ctx context.Context, trigger *v1alpha1.RestartTrigg
 			if object.Digest = known[object]; object.Digest == "" {
 				object.Digest, err = configchange.DigestSecret(&of, string(trigger.UID))
 			}
+			object.Immutable = ptr.Deref(of.Immutable, false)
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("read %s: %w", reference.Kind, err)
