@@ -21,7 +21,7 @@ const (
 
 // Times computes the scheduled times of a schedule.
 type Times struct {
-	cron cron.Schedule
+	cron *cron.SpecSchedule
 	zone *time.Location
 }
 
@@ -34,7 +34,8 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 	if err != nil {
 		return Times{}, invalid(FieldSchedule, err)
 	}
-	if _, interval := parsed.(cron.ConstantDelaySchedule); interval {
+	fields, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
 		return Times{}, invalid(FieldSchedule, errors.New("must be times of day and not an interval: @every is counted from a start that is not known"))
 	}
 	zone := time.UTC
@@ -46,12 +47,50 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 			return Times{}, invalid(FieldTimeZone, err)
 		}
 	}
-	return Times{cron: parsed, zone: zone}, nil
+	return Times{cron: fields, zone: zone}, nil
 }
 
-// After returns the first scheduled time after t, or zero if there is none within five years.
+// After returns the first scheduled time after t, or zero if there is none within five years. A schedule for every hour
+// is due in each hour that passes. Others follow the clocks of the zone: a time that they skip when they are set forward
+// is due at that moment, and a time that they show twice is due the first time.
 func (s Times) After(t time.Time) time.Time {
-	return s.cron.Next(t.In(s.zone)).UTC()
+	const everyHour = 1<<24 - 1 // the bits of SpecSchedule.Hour
+	if s.cron.Hour&everyHour == everyHour {
+		return s.cron.Next(t.In(s.zone)).UTC()
+	}
+	// In the zone, cron does not find a time that the clocks skip, and finds a time that they show twice both times. So it
+	// gets what the clocks show as a time of UTC, which has no summer time.
+	for clock := s.cron.Next(s.clock(t)); !clock.IsZero(); clock = s.cron.Next(clock) {
+		if at := s.when(clock); at.After(t) {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// clock returns what the clocks of the zone show at t, as a time of UTC.
+func (s Times) clock(t time.Time) time.Time {
+	_, offset := t.In(s.zone).Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// when returns when the clocks of the zone first show this time or a later one. time.Date does not: which of two times it
+// returns depends on the zone.
+func (s Times) when(clock time.Time) time.Time {
+	const day = 24 * time.Hour // clocks are not changed twice in two days
+	before := s.instant(clock, clock.Add(-day))
+	for _, at := range []time.Time{before, s.instant(clock, clock.Add(day))} {
+		if s.clock(at).Equal(clock) {
+			return at
+		}
+	}
+	forward, _ := before.In(s.zone).ZoneBounds()
+	return forward
+}
+
+// instant returns when the clocks show this time if they differ from UTC as they do at another time.
+func (s Times) instant(clock, as time.Time) time.Time {
+	return clock.Add(-s.clock(as).Sub(as))
 }
 
 // Never reports whether no date matches the schedule. The result does not depend on the present time: the search begins in a leap year.

@@ -56,6 +56,50 @@ func TestTimesAreThoseOfTheZoneAlsoWhenClocksAreChanged(t *testing.T) {
 	}
 }
 
+// Otherwise a nightly restart is skipped once a year, and carried out twice in another night.
+func TestATimeThatClocksSkipOrShowTwiceIsDueOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		schedule, zone, after string
+		want                  []string
+	}{
+		"skipped":                    {"30 2 * * *", "Europe/Paris", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
+		"skipped, once a week":       {"30 2 * * 0", "Europe/Paris", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-04-05T00:30:00Z"}},
+		"skipped, west of Greenwich": {"30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}},
+		"skipped, some of that hour": {"*/20 2 * * *", "Europe/Paris", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"}},
+		"skipped with the next":      {"0 2,3 * * *", "Europe/Paris", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"}},
+		"skipped half an hour":       {"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", []string{"2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"}},
+		"skipped midnight":           {"@daily", "America/Havana", "2026-03-07T12:00:00Z", []string{"2026-03-08T05:00:00Z", "2026-03-09T04:00:00Z"}},
+		"shown twice":                {"30 2 * * *", "Europe/Paris", "2026-10-24T12:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
+		"shown twice, in the second": {"30 2 * * *", "Europe/Paris", "2026-10-25T01:10:00Z", []string{"2026-10-26T01:30:00Z"}},
+		"twice, west of Greenwich":   {"30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", []string{"2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"}},
+		"every second hour":          {"0 */2 * * *", "Europe/Paris", "2026-10-24T23:30:00Z", []string{"2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z"}},
+		"every hour, forward":        {"0 * * * *", "Europe/Paris", "2026-03-29T00:30:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"}},
+		"every hour, back":           {"0 * * * *", "Europe/Paris", "2026-10-24T23:30:00Z", []string{"2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			times, err := schedule.Read(&v1alpha1.RestartScheduleSpec{Schedule: tt.schedule, TimeZone: tt.zone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := at(tt.after)
+			for _, want := range tt.want {
+				if got := times.After(last); !got.Equal(at(want)) {
+					t.Errorf("after %s: %s, want %s", last, got, want)
+				}
+				if got := times.Last(last, at(want).Add(-time.Second)); !got.IsZero() {
+					t.Errorf("missed before %s: %s", want, got)
+				}
+				last = at(want)
+				if got := times.Last(at(tt.after), last.Add(time.Second)); !got.Equal(last) {
+					t.Errorf("last at %s: %s", last, got)
+				}
+			}
+		})
+	}
+}
+
 func TestLastMissedTimeIsFoundAfterAnyWhile(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ schedule, begin, now, want string }{
