@@ -209,7 +209,7 @@ func (w *world) container(pod *corev1.Pod, c *corev1.Container) (ready bool) {
 	if crashes {
 		status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}
 	}
-	status.Ready = !crashes
+	status.Ready = !crashes && !w.slow[pod.Name]
 	return status.Ready
 }
 

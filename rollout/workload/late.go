@@ -20,9 +20,9 @@ func CreatedDuring(update *v1alpha1.TemplateUpdate, pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Before(&update.StartTime)
 }
 
-// latePulls is what is known about pulls for ready pods that were created during the update, on nodes without an earlier pod. Such a
-// pod waits for its pull when its turn comes, so that an update that pauses for days pulls nothing again and again. The zero
-// value is for an update without such pods.
+// latePulls is what is known about pulls for pods that may serve and were created during the update, on nodes without an earlier
+// pod. Such a pod waits for its pull when its turn comes, so that an update that pauses for days pulls nothing again and again. The
+// zero value is for an update without such pods.
 type latePulls struct {
 	waits   map[string]bool   // nodes that do not have an image yet
 	skipped map[string]string // nodes that cannot pull an image before, with the reason
@@ -53,8 +53,8 @@ func (v *view) latePulls(observed Observation, left []*pod) (l latePulls, may bo
 	return l, true
 }
 
-// createdDuring returns the ready pods that were created during the update, whose nodes had no pod of the workload when the update began, and have none that runs the new
-// images.
+// createdDuring returns the pods that may serve and were created during the update, whose nodes had no pod of the workload when the
+// update began, and have none that runs the new images.
 func (v *view) createdDuring(left []*pod) []*pod {
 	update := v.decision.Status.Update
 	late := func(p *pod) bool { return CreatedDuring(update, p.Pod) }
@@ -67,7 +67,7 @@ func (v *view) createdDuring(left []*pod) []*pod {
 			known[p.Spec.NodeName] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(left), func(p *pod) bool { return !p.budget.Ready || known[p.Spec.NodeName] })
+	return slices.DeleteFunc(slices.Clone(left), func(p *pod) bool { return !p.mayServe() || known[p.Spec.NodeName] })
 }
 
 // addLate adds the state of a pull on each of its nodes, and the job that pulls the image on nodes for which there is none.
@@ -135,11 +135,11 @@ func sumOf(nodes map[string]bool) string {
 }
 
 // hold reports whether a pod waits for a pull.
-func (l *latePulls) hold(p *pod) bool { return p.budget.Ready && l.waits[p.Spec.NodeName] }
+func (l *latePulls) hold(p *pod) bool { return p.mayServe() && l.waits[p.Spec.NodeName] }
 
 // skip notes that a pod is updated without a pull.
 func (v *view) skip(l *latePulls, p *pod) {
-	if p.budget.Ready {
+	if p.mayServe() {
 		v.decision.NotPulled = cmp.Or(v.decision.NotPulled, l.skipped[p.Spec.NodeName])
 	}
 }

@@ -105,6 +105,7 @@ func (w *world) patch(pod *corev1.Pod, step *inplace.Step) {
 type registry struct {
 	on       bool
 	fails    map[string]string // what pulls of an image end with
+	full     map[string]bool   // nodes without space
 	stuck    bool              // no pull ends
 	jobs     []*v1beta1.ImagePullJob
 	has      map[string]bool // node and image
@@ -145,8 +146,13 @@ func (r *registry) work(now time.Time) {
 			job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionPullFailed, Status: metav1.ConditionTrue, Reason: "PullFailed"}}
 			continue
 		}
-		job.Status.Succeeded = int32(len(nodes))
 		for _, node := range nodes {
+			if r.full[node] {
+				job.Status.Failed, job.Status.FailedNodes, job.Status.Message = 1, []string{node}, "job has completed; 1 of 3 nodes failed: no space"
+				job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionPullFailed, Status: metav1.ConditionTrue, Reason: "PullFailed"}}
+				continue
+			}
+			job.Status.Succeeded++
 			r.has[node+" "+job.Spec.Image] = true
 		}
 	}

@@ -43,8 +43,12 @@ type pull struct {
 	image   string
 	always  bool // a container has imagePullPolicy Always
 	nodes   map[string]bool
+	ready   map[string]bool // nodes with a pod that is ready; all nodes if no pod is
 	secrets map[string]bool
 }
+
+// mayServe reports whether a pod is ready, or may become ready by itself before its update.
+func (p *pod) mayServe() bool { return !p.budget.Stuck }
 
 // pulled reports whether containers may be stopped: the nodes of the pods have the new images, or cannot pull them before.
 func (v *view) pulled(observed Observation, left []*pod) bool {
@@ -118,13 +122,14 @@ func join(texts, text string) string {
 	return texts + "; " + text
 }
 
-// pulls returns the new images of pods, with the nodes that need them. If there are ready pods, only their nodes count: a pod that is
-// not ready loses nothing when its image cannot be pulled, and its node may be unreachable.
+// pulls returns the new images of pods, with the nodes that need them. If there are pods that may serve, only their nodes count: a
+// pod that cannot become ready by itself loses nothing when its image cannot be pulled, and its node may be unreachable.
 func (v *view) pulls(left []*pod) []*pull {
-	serving := slices.ContainsFunc(left, func(p *pod) bool { return p.budget.Ready })
+	serving := slices.ContainsFunc(left, (*pod).mayServe)
+	ready := slices.ContainsFunc(v.pods, func(p *pod) bool { return p.budget.Ready })
 	pulls := map[string]*pull{}
 	for _, p := range left {
-		if serving && !p.budget.Ready || p.Spec.NodeName == "" {
+		if serving && !p.mayServe() || p.Spec.NodeName == "" {
 			continue
 		}
 		for _, c := range v.fields.update.Containers {
@@ -133,9 +138,12 @@ func (v *view) pulls(left []*pod) []*pull {
 				continue
 			}
 			if pulls[wanted.Image] == nil {
-				pulls[wanted.Image] = &pull{image: wanted.Image, nodes: map[string]bool{}, secrets: map[string]bool{}}
+				pulls[wanted.Image] = &pull{image: wanted.Image, nodes: map[string]bool{}, ready: map[string]bool{}, secrets: map[string]bool{}}
 			}
 			to := pulls[wanted.Image]
+			if p.budget.Ready || !ready {
+				to.ready[p.Spec.NodeName] = true
+			}
 			to.always, to.nodes[p.Spec.NodeName] = to.always || has.ImagePullPolicy == corev1.PullAlways, true
 			for _, secret := range p.Spec.ImagePullSecrets {
 				to.secrets[secret.Name] = true
@@ -151,7 +159,7 @@ const (
 	pullDone pullState = iota
 	pullWaits
 	pullFailed
-	pullUnknown // whether kubelet can pull the image
+	pullUnknown // whether kubelet can pull the image on the nodes of the pods that serve
 )
 
 // look returns the state of a pull and a message about it. It creates the ImagePullJob if there is none.
@@ -174,12 +182,20 @@ func (v *view) stateOf(p *pull, job *v1beta1.ImagePullJob) (pullState, string) {
 	c := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionPullFailed)
 	text := fmt.Sprintf("image %s: %s", p.image, status.Message)
 	switch failed := c != nil && c.Status == metav1.ConditionTrue || c == nil && status.Failed > 0; { // OpenKruise's CRD drops conditions
-	case status.CompletionTime == nil, c != nil && c.Reason == v1beta1.ReasonPullDeadlineExceeded, failed && lacksCredentials(status.Message):
+	case status.CompletionTime == nil, c != nil && c.Reason == v1beta1.ReasonPullDeadlineExceeded, failed && (lacksCredentials(status.Message) || !p.stops(status)):
 		return pullUnknown, text
 	case failed:
 		return pullFailed, text
 	}
 	return pullDone, ""
+}
+
+// stops reports whether a failed pull stops the update: a pod that is ready would be taken out of service without its image.
+func (p *pull) stops(status *v1beta1.ImagePullJobStatus) bool {
+	if len(status.FailedNodes) == 0 || int(status.Failed) > len(status.FailedNodes) { // the name of the image is invalid, or not all nodes are named
+		return len(p.ready) > 0
+	}
+	return slices.ContainsFunc(status.FailedNodes, func(node string) bool { return p.ready[node] })
 }
 
 // lacksCredentials reports whether a registry has refused a pull for its credentials. Kubelet may have others, by its credential

@@ -33,6 +33,7 @@ type world struct {
 	revisions   []*appsv1.ControllerRevision
 	pods        map[string]*corev1.Pod
 	bad         map[string]bool // images that crash
+	slow        map[string]bool // pods whose containers run and are not ready
 	restarts    map[string]int  // by pod
 	created     int             // pods, by controllers
 	worst       int             // the largest number of pods that were unavailable at a time
@@ -58,7 +59,7 @@ func template(image string) corev1.PodTemplateSpec {
 
 func newWorld(t *testing.T, kind string, pods int32) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pods: map[string]*corev1.Pod{}, bad: map[string]bool{}, restarts: map[string]int{}, tracks: map[string]string{}}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pods: map[string]*corev1.Pod{}, bad: map[string]bool{}, slow: map[string]bool{}, restarts: map[string]int{}, tracks: map[string]string{}}
 	w.policy = &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1}}
 	w.policy.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: kind, Name: "web"}
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "workload", Generation: 1, Labels: map[string]string{}}
