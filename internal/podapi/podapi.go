@@ -45,6 +45,22 @@ func (p *API) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string,
 	return stored, p.Written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
 }
 
+// TryPatchPod asks the API server whether it would accept a step of an update; nothing is stored.
+func (p *API) TryPatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) error {
+	answer := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	change := client.RawPatch(types.StrategicMergePatchType, patch)
+	var err error
+	if subresource == "" {
+		err = p.Client.Patch(ctx, answer, change, client.DryRunAll)
+	} else {
+		err = p.Client.SubResource(subresource).Patch(ctx, answer, change, client.DryRunAll)
+	}
+	if err != nil {
+		return fmt.Errorf("try to patch pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
 // Evict evicts the pod, and fails if another pod has its name.
 func (p *API) Evict(ctx context.Context, pod *corev1.Pod) error {
 	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}

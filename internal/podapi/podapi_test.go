@@ -22,6 +22,7 @@ import (
 type sent struct {
 	subresource, patch string
 	kind               types.PatchType
+	dryRun             bool
 	eviction           *policyv1.Eviction
 }
 
@@ -31,17 +32,17 @@ func newPodAPI(t *testing.T, last *sent, doing *string, fault error) *podapi.API
 	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	note := func(subresource string, object client.Object, patch client.Patch) error {
+	note := func(subresource string, object client.Object, patch client.Patch, dryRun []string) error {
 		data, err := patch.Data(object)
-		*last = sent{subresource: subresource, patch: string(data), kind: patch.Type()}
+		*last = sent{subresource: subresource, patch: string(data), kind: patch.Type(), dryRun: len(dryRun) > 0}
 		return errors.Join(err, fault)
 	}
 	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
-		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
-			return note("", object, patch)
+		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return note("", object, patch, (&client.PatchOptions{}).ApplyOptions(options).DryRun)
 		},
-		SubResourcePatch: func(_ context.Context, _ client.Client, subresource string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-			return note(subresource, object, patch)
+		SubResourcePatch: func(_ context.Context, _ client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return note(subresource, object, patch, (&client.SubResourcePatchOptions{}).ApplyOptions(options).DryRun)
 		},
 		SubResourceCreate: func(_ context.Context, _ client.Client, subresource string, _, body client.Object, _ ...client.SubResourceCreateOption) error {
 			eviction, _ := body.(*policyv1.Eviction)
@@ -67,6 +68,11 @@ func TestWritesToAPod(t *testing.T) {
 			_, err := pods.PatchPod(t.Context(), web, subresource, []byte(`{"a":1}`))
 			if want := (sent{subresource: subresource, patch: `{"a":1}`, kind: types.StrategicMergePatchType}); last != want || !errors.Is(err, fault) || doing != "pods: patch pod shop/web" {
 				t.Errorf("%q: %+v, %q, %v", subresource, last, doing, err)
+			}
+			doing = ""
+			err = pods.TryPatchPod(t.Context(), web, subresource, []byte(`{"b":1}`))
+			if want := (sent{subresource: subresource, patch: `{"b":1}`, kind: types.StrategicMergePatchType, dryRun: true}); last != want || !errors.Is(err, fault) || doing != "" {
+				t.Errorf("a trial of %q: %+v, counted as %q, %v", subresource, last, doing, err)
 			}
 		}
 		err := pods.SetCondition(t.Context(), client.ObjectKeyFromObject(web), web.UID, &corev1.PodCondition{Type: "Told", Status: corev1.ConditionTrue})

@@ -17,6 +17,7 @@ import (
 
 // begin begins the updates that the pace of the policy allows, and says why other pods have to wait.
 func (v *view) begin(observed Observation) {
+	v.failRefused(observed.Refused)
 	left := v.outdated()
 	failed := v.failures()
 	switch {

@@ -37,6 +37,8 @@ type Observation struct {
 	Pulls Pulls
 	// Budgets are the PodDisruptionBudgets of the namespace.
 	Budgets []*policyv1.PodDisruptionBudget
+	// Refused has the pods whose update the API server has refused to begin, by their UIDs.
+	Refused map[types.UID]RefusedWrite
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool

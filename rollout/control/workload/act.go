@@ -104,9 +104,11 @@ func (r *reconciler) write(ctx context.Context, pod *corev1.Pod, step *inplace.S
 	return stored, r.stored(stored, err)
 }
 
-// begin begins the update of a pod. If the first step drains the pod, the update is planned again with the drained pod.
+// begin begins the update of a pod. If the first step drains the pod, the update is planned again with the drained pod. Nothing is
+// written for an update that the API server refuses.
 func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, decision *workload.Decision, pod *corev1.Pod) error {
-	options := plan.Options{Revision: decision.Status.UpdateRevision}
+	uid, revision := pod.UID, decision.Status.UpdateRevision
+	options := plan.Options{Revision: revision}
 	if policy.Spec.DrainSeconds != nil {
 		options.DrainSeconds = *policy.Spec.DrainSeconds
 	}
@@ -122,8 +124,13 @@ func (r *reconciler) begin(ctx context.Context, policy *v1alpha1.InPlaceUpdatePo
 		if err != nil {
 			return err
 		}
+		if step.Kind != inplace.StepWrite && !drained { // the first step changes nothing that could be refused
+			if err := r.try(ctx, pod, &update); err != nil {
+				return r.noteRefused(policy, uid, revision, err)
+			}
+		}
 		if pod, err = r.write(ctx, pod, step); err != nil {
-			return err
+			return r.noteRefused(policy, uid, revision, err)
 		}
 		if step.Kind != inplace.StepDrain || drained {
 			r.Recorder.Eventf(pod, policy, corev1.EventTypeNormal, "InPlaceUpdate", "Update", "InPlaceUpdatePolicy %s: %s", policy.Name, step.Message)

@@ -131,6 +131,8 @@ type state struct {
 	quiet  quiet
 	label  labelPace
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
+	// refusedPods are the pods whose update the API server has refused to begin.
+	refusedPods map[types.UID]workload.RefusedWrite
 
 	// Guarded by reconciler.mu: when the last reconciliation began, how long the last one that has ended took, and why nothing can
 	// be pulled for later pods.
