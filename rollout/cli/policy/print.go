@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/internal/table"
 	"github.com/refit-project/refit/internal/wording"
@@ -17,13 +18,20 @@ import (
 
 func lower(kind string) string { return strings.ToLower(kind) }
 
-// effect says in one word what an update does to a pod, and adds details.
-func effect(p *workload.PodPreview) (what, detail string) {
+// replaces reports whether the controller of the workload would replace the pods that cannot be updated in place. It does so for a
+// template that is not possible in place, and not for single pods.
+func replaces(shown *workload.Preview) bool { return shown.Refused != nil || shown.Replacing != "" }
+
+// effect says in one word what an update does to a pod, and adds details. replaced says that a pod that cannot be updated in place is
+// replaced.
+func effect(p *workload.PodPreview, replaced bool) (what, detail string) {
 	switch {
 	case p.Excluded:
 		return "none", "the partition of the StatefulSet excludes it"
-	case p.Refused != nil:
+	case p.Refused != nil && replaced:
 		return "replaced", strings.Join(reasons(p.Refused), "; ")
+	case p.Refused != nil:
+		return "fails", strings.Join(reasons(p.Refused), "; ") + "; delete the pod: its workload creates another one"
 	case p.Update == nil:
 		return "none", "it has the template"
 	}
@@ -124,7 +132,7 @@ func (s *setter) printPods(shown *workload.Preview) error {
 	all := table.Table{Columns: []table.Column{{Name: "POD"}, {Name: "NODE"}, {Name: "EFFECT"}, {Name: "DETAIL"}}}
 	for i := range shown.Pods {
 		p := &shown.Pods[i]
-		what, detail := effect(p)
+		what, detail := effect(p, replaces(shown))
 		all.Rows = append(all.Rows, table.Row{Object: p.Pod, Cells: []any{p.Name, p.Spec.NodeName, what, detail}})
 	}
 	var text strings.Builder
@@ -143,7 +151,7 @@ func (s *setter) printEffects(shown *workload.Preview) {
 	s.Output.Print("%s: %s\n", s.target, s.summary(shown))
 	var said []string
 	for i := range shown.Pods {
-		what, detail := effect(&shown.Pods[i])
+		what, detail := effect(&shown.Pods[i], replaces(shown))
 		line := what + ": " + detail
 		if what == "none" || slices.Contains(said, line) {
 			continue
@@ -161,20 +169,27 @@ func (s *setter) printEffects(shown *workload.Preview) {
 func (s *setter) summary(shown *workload.Preview) string {
 	after := s.governs.DeepCopy().Spec
 	s.how.Options.apply(&after)
-	changed, replaced := 0, 0
+	changed, refused := 0, 0
 	for i := range shown.Pods {
 		switch p := &shown.Pods[i]; {
 		case p.Refused != nil:
-			replaced++
+			refused++
 		case p.Update != nil:
 			changed++
 		}
 	}
-	if replaced > 0 {
-		return fmt.Sprintf("%s replaced by the controller of the %s", wording.Count(replaced, "pod would be", "pods would be"), s.target.Kind)
+	fail, when := "", ""
+	switch {
+	case refused > 0 && replaces(shown):
+		return fmt.Sprintf("%s replaced by the controller of the %s", wording.Count(refused, "pod would be", "pods would be"), s.target.Kind)
+	case refused > 0:
+		fail = wording.Count(refused, "pod would fail; ", "pods would fail; ")
+		if after.FailurePolicy != v1alpha1.UpdateFailureContinue {
+			when = " when no such pod is left"
+		}
 	}
 	most := max(1, budget.Scaled(after.MaxUnavailable, len(shown.Pods), false, 1))
-	text := fmt.Sprintf("%s updated in place, at most %d unavailable at a time", wording.Count(changed, "pod is", "pods are"), most)
+	text := fmt.Sprintf("%s%s updated in place%s, at most %d unavailable at a time", fail, wording.Count(changed, "pod is", "pods are"), when, most)
 	for i, step := range after.Steps {
 		first := "first"
 		if i > 0 {

@@ -202,9 +202,10 @@ func (s *setter) mayUpdate(w *workload.Workload) error {
 	return fmt.Errorf("%w: the pods of %s are not updated, since %s; or use an InPlaceUpdatePolicy with holdPolicy ByOwner", console.ErrRefused, s.target, how)
 }
 
-// possible returns an error if pods would have to be replaced and that is not allowed.
+// possible returns an error if pods would have to be replaced and that is not allowed. The controller of the workload does not replace
+// a single pod that cannot be updated in place.
 func (s *setter) possible(shown *workload.Preview) error {
-	var why []string
+	var why, pods []string
 	switch {
 	case shown.Replacing != "":
 		why = []string{shown.Replacing + ", which ends first: kubectl rollout status " + s.target.String() + " --namespace=" + s.Namespace}
@@ -213,6 +214,7 @@ func (s *setter) possible(shown *workload.Preview) error {
 	default:
 		for _, pod := range shown.Pods {
 			if pod.Refused != nil {
+				pods = append(pods, pod.Name)
 				why = append(why, fmt.Sprintf("pod %s: %s", pod.Name, strings.Join(reasons(pod.Refused), "; ")))
 			}
 		}
@@ -222,6 +224,9 @@ func (s *setter) possible(shown *workload.Preview) error {
 		return nil
 	case s.governs.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly:
 		return fmt.Errorf("%w: not possible in place, and InPlaceUpdatePolicy %s has podUpdatePolicy InPlaceOnly: %s", console.ErrRefused, s.governs.Name, strings.Join(why, "; "))
+	case !s.how.AllowReplacement && len(pods) > 0:
+		return fmt.Errorf("%w: not possible in place: %s; the workload creates others: kubectl delete pod %s --namespace=%s",
+			console.ErrRefused, strings.Join(why, "; "), strings.Join(pods, " "), s.Namespace)
 	case !s.how.AllowReplacement:
 		return fmt.Errorf("%w: not possible in place: %s; with --allow-replacement the template is changed, and the pods are replaced", console.ErrRefused, strings.Join(why, "; "))
 	}

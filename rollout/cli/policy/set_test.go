@@ -106,6 +106,22 @@ func TestDryRunSaysWhatHappensToEachPodAndWritesNothing(t *testing.T) {
 	}
 }
 
+// The template is possible in place, so nobody replaces the pod.
+func TestDryRunNamesAPodThatHasToBeDeleted(t *testing.T) {
+	t.Parallel()
+	limited := pod("web-2-c")
+	limited.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	f := newFixture(t, limited, existing(func(p *v1alpha1.InPlaceUpdatePolicy) {
+		p.Status.Update = &v1alpha1.TemplateUpdate{Containers: []v1alpha1.UpdatedContainer{{Name: "app", Resources: true, ResourceNames: []string{"limits.cpu"}}}}
+	}))
+	f.config.DryRun = true
+	err := policy.Set(t.Context(), f.config, web, image("app:3"))
+	f.expects(t, err, console.ExitRefused, "kubectl delete pod web-2-c --namespace=shop")
+	if err != nil {
+		golden.Check(t, "testdata/dryrun-fails.txt", f.out.String()+err.Error()+"\n")
+	}
+}
+
 func TestWhatIsRefusedChangesNothing(t *testing.T) {
 	t.Parallel()
 	variable := func(t *corev1.PodTemplateSpec) error {

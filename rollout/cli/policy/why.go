@@ -81,7 +81,7 @@ func stateOf(p *workload.PodPreview, policy *v1alpha1.InPlaceUpdatePolicy, now t
 	if progress, begun := progressOf(p.Pod, policy, &update, now); begun && !progress.Ended {
 		return progress.State, ""
 	}
-	what, detail := effect(p)
+	what, detail := effect(p, true)
 	switch {
 	case p.Refused != nil:
 		return "not in place", detail
