@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,36 @@ func TestNewEnvironmentSurvivesADeathBeforeAnyWrite(t *testing.T) {
 		}
 		if w.progressing() != "True Completed" || !maps.Equal(before, w.uids()) || w.restarts["web-0"] != 1 || w.restarts["web-1"] != 1 {
 			t.Errorf("death before write %d of %d: %s, restarts %v", dieAt, writes, w.progressing(), w.restarts)
+		}
+	}
+}
+
+// Such annotations replace the pods of a workload without a policy.
+func TestAnUpdateThatRestartsNothingIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	checksum := func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"checksum/config": "2"} }
+	for name, tt := range map[string]struct {
+		change func(*corev1.PodTemplateSpec)
+		want   string
+	}{
+		"an annotation":                  {checksum, "checksum/config"},
+		"a label":                        {func(t *corev1.PodTemplateSpec) { t.Labels["zone"] = "b" }, "zone"},
+		"a label that a variable has":    {canary, ""},
+		"an annotation and such a label": {func(t *corev1.PodTemplateSpec) { checksum(t); canary(t) }, ""},
+		"an annotation and an image":     {func(t *corev1.PodTemplateSpec) { checksum(t); image("app:2")(t) }, ""},
+	} {
+		w := newWorld(t, "Deployment", 2)
+		w.edit(track)
+		w.rounds(30)
+		w.edit(tt.change)
+		var said []string
+		for range 40 {
+			if w.rounds(1); w.last.NothingRestarted != "" {
+				said = append(said, w.last.NothingRestarted)
+			}
+		}
+		if got := strings.Join(said, " "); w.progressing() != "True Completed" || got != tt.want {
+			t.Errorf("%s: %s, said %q, want %q", name, w.progressing(), got, tt.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/reported"
 )
 
 // annotationRestartedAt is what kubectl rollout restart changes. Kubelet restarts nothing for it.
@@ -97,6 +98,25 @@ func sameContainer(a, b v1alpha1.UpdatedContainer) bool {
 // none reports whether there are no fields.
 func (f *Fields) none() bool {
 	return len(f.update.Containers)+len(f.update.Labels)+len(f.update.Annotations) == 0
+}
+
+// restartsNothing returns a changed label or annotation if the template has changed nothing else, and no environment variable refers to any
+// of them: then no container is restarted, although such annotations often have no other purpose. Otherwise it returns "".
+func (f *Fields) restartsNothing() string {
+	changed := slices.Concat(f.update.Annotations, f.update.Labels)
+	if len(f.update.Containers) > 0 || len(changed) == 0 {
+		return ""
+	}
+	for _, containers := range [][]corev1.Container{f.template.Spec.InitContainers, f.template.Spec.Containers} {
+		for i := range containers {
+			for _, env := range reported.MetadataEnvs(&containers[i]) {
+				if env.Annotation && slices.Contains(f.update.Annotations, env.Key) || !env.Annotation && slices.Contains(f.update.Labels, env.Key) {
+					return ""
+				}
+			}
+		}
+	}
+	return changed[0]
 }
 
 // Update returns the update of a pod to the present template. The error is a [plan.RefusedError] if it is not possible in

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/inplace/plan"
@@ -46,6 +47,9 @@ func (v *view) finish() {
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; the workload is released")
 		v.act(Action{Kind: ActionRelease})
 	default:
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); status.Update != nil && (c == nil || c.Reason != v1alpha1.ReasonReplacing) {
+			v.decision.NothingRestarted = v.fields.restartsNothing()
+		}
 		status.Update, status.Step, status.StepTime = nil, nil, nil
 		status.CurrentRevision = w.Revision
 		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonCompleted, "all pods have the template"+v.excludedPods())

@@ -56,6 +56,9 @@ type Decision struct {
 	Fields *Fields
 	// NotPulled says why pods are updated although images were not pulled on all nodes before; empty if they were.
 	NotPulled string
+	// NothingRestarted is a label or annotation that an update has changed which has just ended and has restarted no container; empty
+	// otherwise.
+	NothingRestarted string
 	// Finalizer says whether the policy has to have [v1alpha1.FinalizerInPlaceUpdate].
 	Finalizer bool
 	// Again is when to call Next again.

@@ -33,6 +33,10 @@ func (r *reconciler) writeStatus(ctx context.Context, policy *v1alpha1.InPlaceUp
 	r.reportNotPulled(policy, decision)
 	r.reportFailures(ctx, policy, before)
 	r.reportProgress(policy, before)
+	if key := decision.NothingRestarted; key != "" {
+		r.Recorder.Eventf(policy, nil, corev1.EventTypeNormal, "NothingRestarted", "Update",
+			"no container was restarted: the template has changed only labels and annotations, for example %s, and no environment variable refers to them", key)
+	}
 	return nil
 }
 

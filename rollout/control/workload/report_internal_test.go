@@ -92,3 +92,13 @@ func TestPodThatHasFailedHasAnEvent(t *testing.T) {
 		t.Errorf("%g updates have failed", got)
 	}
 }
+
+func TestAnUpdateOfAnnotationsThatRestartsNothingHasAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.edit(func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"checksum/config": "2"} })
+	w.rounds(20)
+	if got := w.condition("web", v1alpha1.ConditionReady); got != "True Completed" || !w.sent("NothingRestarted") {
+		t.Errorf("%s, or no Event", got)
+	}
+}
