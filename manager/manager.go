@@ -52,6 +52,10 @@ const (
 	retryPeriod   = 1500 * time.Millisecond
 )
 
+// shutdownTimeout bounds the time from SIGTERM until the process ends. With the preStop hook of its container it has to be shorter than the
+// grace period of its pod: after that the Lease is not given up.
+const shutdownTimeout = 20 * time.Second
+
 // Run serves the webhooks and, on the elected replica, runs the controllers, until ctx ends. It returns nil then, and an
 // error if the election is lost or something could not be started.
 func Run(ctx context.Context, cfg Config) error {
@@ -209,6 +213,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		LeaderElectionID:              Name,
 		LeaderElectionNamespace:       cfg.Namespace,
 		LeaderElectionReleaseOnCancel: true, // main returns right after Run
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),

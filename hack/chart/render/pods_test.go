@@ -15,3 +15,11 @@ func TestPodsOfTheManagersImageRunWhereTheManagerRuns(t *testing.T) {
 	}
 	expects(t, "manager: {podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: 7}, tolerations: [{key: dedicated, operator: Exists}], nodeSelector: {pool: system}}", expect)
 }
+
+// A webhook that does not answer refuses requests, or has pods created without sidecars. kube-proxy is informed of a deletion a moment later.
+func TestAManagerThatIsDeletedAnswersUntilNothingIsSentToIt(t *testing.T) {
+	t.Parallel()
+	expects(t, "", map[string]string{
+		manager + ".containers[0].lifecycle.preStop.sleep.seconds} {.spec.template.spec.terminationGracePeriodSeconds}": "5 30",
+	})
+}
