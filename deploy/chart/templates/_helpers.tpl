@@ -245,6 +245,8 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 {{- define "refit.managerArgs" -}}
 {{- if .Values.manager.metrics }}
 - --metrics-addr=:{{ .Values.manager.ports.metrics }} # HTTPS, for tokens that may get /metrics
+{{- else }}
+- --metrics-addr=0
 {{- end }}
 {{- if ne (int .Values.manager.ports.webhook) 9443 }}
 - --webhook-port={{ .Values.manager.ports.webhook }}

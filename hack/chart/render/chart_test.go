@@ -207,7 +207,7 @@ func TestValues(t *testing.T) {
 		},
 		"one replica": {
 			values: "manager: {replicas: 1, metrics: false}",
-			want:   map[string]string{"Deployment/refit-manager {.spec.replicas}": "1", manager + ".containers[0].args}": "", manager + ".containers[0].ports[*].name}": "webhook health"},
+			want:   map[string]string{"Deployment/refit-manager {.spec.replicas}": "1", manager + ".containers[0].args}": `["--metrics-addr=0"]`, manager + ".containers[0].ports[*].name}": "webhook health"},
 			absent: []string{"PodDisruptionBudget/refit-manager"},
 		},
 		"without policies": {
