@@ -62,6 +62,7 @@ func TestRefusedValues(t *testing.T) {
 		"not an argument":              {"daemon: {extraArgs: [v=3]}", "extraArgs"},
 		"existing without a Secret":    {"webhook: {certificates: {mode: existing}}", "secretName"},
 		"existing without authority":   {"webhook: {certificates: {mode: existing, existing: {secretName: a}}}", "caBundle"},
+		"existing, the chart's own":    {"webhook: {certificates: {mode: existing, existing: {secretName: refit-manager-webhook-cert, caBundle: QQ==}}}", "which Helm deletes"},
 		"not a namespace":              {"sidecar: {namespaces: [Games]}", "namespaces"},
 		"not a label":                  {"commonLabels: {team: 'a b'}", "commonLabels"},
 		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false, inPlaceUpdates: false}}", "manager.enabled"},
