@@ -49,6 +49,7 @@ type Config struct {
 	ReadinessGates            bool // serve the webhook that adds readiness gates to pods; needs ContainerRecreateRequests
 	RestartRollouts           bool // serve the webhooks of RestartRollouts and RestartSchedules and reconcile them
 	InPlaceUpdates            bool // reconcile InPlaceUpdatePolicies
+	HoldWebhook               bool // with InPlaceUpdates: the API server calls the webhook that holds workloads
 	ConfigChanges             bool // restart containers whose ConfigMaps have changed, if an annotation asks for it
 	SecretChanges             bool // with ConfigChanges: Secrets too
 

@@ -29,8 +29,8 @@ type readinessCheck struct {
 
 // readinessChecks returns the checks for a configuration. A manager without webhooks needs no certificate, and has none.
 func readinessChecks(cfg Config, certificate, webhooks healthz.Checker) []readinessCheck {
-	ofPods := cfg.PodProbes && cfg.ServerlessProbes
-	if !cfg.ContainerRecreateRequests && !cfg.RestartRollouts && !cfg.SidecarSets && !ofPods {
+	ofPods, ofWorkloads := cfg.PodProbes && cfg.ServerlessProbes, cfg.InPlaceUpdates && cfg.HoldWebhook
+	if !cfg.ContainerRecreateRequests && !cfg.RestartRollouts && !cfg.SidecarSets && !ofPods && !ofWorkloads {
 		return nil
 	}
 	return []readinessCheck{{"certificate", certificate}, {"webhooks", webhooks}}

@@ -24,6 +24,9 @@ func TestReadyWhenTheWebhooksCanBeCalled(t *testing.T) {
 		"of RestartRollouts":    {Config{RestartRollouts: true}, expired, passes, "has expired"},
 		"of SidecarSets":        {Config{SidecarSets: true}, expired, passes, "has expired"},
 		"of pods":               {Config{PodProbes: true, ServerlessProbes: true}, expired, passes, "has expired"},
+		"of workloads":          {Config{InPlaceUpdates: true, HoldWebhook: true}, expired, passes, "has expired"},
+		"held by a policy":      {Config{InPlaceUpdates: true}, expired, down, ""},
+		"no workloads":          {Config{Images: true, HoldWebhook: true}, expired, down, ""},
 		"webhooks not served":   {Config{ContainerRecreateRequests: true}, passes, down, "webhooks: connection refused"},
 		"there are no webhooks": {Config{PodProbes: true, Images: true}, expired, down, ""},
 	} {

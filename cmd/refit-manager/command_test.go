@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 		MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", LeaderElect: true, Workers: 8,
 		RefusePods: true, WebhookNamespaces: []string{"kube-system"},
 		Images: true, PullSecretNamespace: "kruise-daemon-config", PodProbes: true, ServerlessProbes: true, EmptyNodePodProbes: true,
-		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, ReadinessGates: true, RestartRollouts: true, InPlaceUpdates: true, ConfigChanges: true,
+		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, ReadinessGates: true, RestartRollouts: true, InPlaceUpdates: true, HoldWebhook: true, ConfigChanges: true,
 		Version: "1.2.3",
 	}
 	want.Tracing.SamplingRatePerMillion = 1_000_000
@@ -80,6 +80,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{"--empty-node-pod-probes=false", func(c *manager.Config) { c.EmptyNodePodProbes = false }},
 		{"--restart-rollouts=false", func(c *manager.Config) { c.RestartRollouts = false }},
 		{"--in-place-updates=false", func(c *manager.Config) { c.InPlaceUpdates = false }},
+		{"--hold-webhook=false", func(c *manager.Config) { c.HoldWebhook = false }},
 		{"--restart-on-config-change=false", func(c *manager.Config) { c.ConfigChanges = false }},
 		{"--restart-on-secret-change", func(c *manager.Config) { c.SecretChanges = true }},
 		{"--sidecar-sets=false", func(c *manager.Config) { c.SidecarSets = false }},

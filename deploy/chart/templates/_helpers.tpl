@@ -298,6 +298,8 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 {{- end }}
 {{- if not (include "refit.inPlaceUpdates" .) }}
 - --in-place-updates=false
+{{- else if ne (include "refit.hold" .) "webhook" }}
+- --hold-webhook=false
 {{- end }}
 {{- if not (include "refit.configChanges" .) }}
 - --restart-on-config-change=false

@@ -62,6 +62,10 @@ func TestWorkloadsAreHeldByWhatTheAPIServerHas(t *testing.T) {
 			if text := texts["refit/templates/manager/25-certificates.yaml"]; strings.Contains(text, "refit-manager-workloads") != (tc.holds == "webhook") {
 				t.Errorf("webhooks with certificates:\n%s", text)
 			}
+			// A manager that only this webhook calls is ready when it can be called.
+			if text := texts["refit/templates/manager/30-deployment.yaml"]; strings.Contains(text, "--hold-webhook=false") != (!tc.unused && tc.holds != "webhook") {
+				t.Errorf("arguments of refit-manager:\n%s", text)
+			}
 			notes := texts["refit/templates/NOTES.txt"]
 			if strings.Contains(notes, "held") != (tc.notes != "") || !strings.Contains(notes, tc.notes) {
 				t.Errorf("notes:\n%s", notes)
