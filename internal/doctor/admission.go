@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -179,54 +178,4 @@ func (e *examiner) certificate(what string, text []byte) []Finding {
 		return one(Warning, "%s: expires on %s, in %.0f days", what, day, left.Hours()/24)
 	}
 	return one(OK, "%s: valid until %s, for %.0f days", what, day, left.Hours()/24)
-}
-
-// policiesOf has the programs and the names of their ValidatingAdmissionPolicies.
-var policiesOf = map[string][]string{
-	"refit-daemon":  {"refit-daemon-requests", "refit-daemon-record", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events"},
-	"refit-manager": {"refit-manager-pods", "refit-manager-requests"},
-}
-
-// policies checks that the policies that restrict the programs' writes are in force.
-func (e *examiner) policies(ctx context.Context) []Finding {
-	var list admissionregistrationv1.ValidatingAdmissionPolicyList
-	if err := e.API.List(ctx, &list); err != nil {
-		return unread("ValidatingAdmissionPolicies", err)
-	}
-	var bindings admissionregistrationv1.ValidatingAdmissionPolicyBindingList
-	if err := e.API.List(ctx, &bindings); err != nil {
-		return unread("ValidatingAdmissionPolicyBindings", err)
-	}
-	var wanted []string
-	if e.daemonSet != nil {
-		wanted = append(wanted, policiesOf["refit-daemon"]...)
-	}
-	if e.deployment != nil {
-		wanted = append(wanted, policiesOf["refit-manager"]...)
-	}
-	var missing, faulty []string
-	for _, name := range wanted {
-		at := slices.IndexFunc(list.Items, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
-		bound := slices.ContainsFunc(bindings.Items, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
-			return b.Spec.PolicyName == name && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
-		})
-		if at < 0 || !bound {
-			missing = append(missing, name)
-			continue
-		}
-		if checking := list.Items[at].Status.TypeChecking; checking != nil && len(checking.ExpressionWarnings) > 0 {
-			faulty = append(faulty, fmt.Sprintf("%s (%s: %s)", name, checking.ExpressionWarnings[0].FieldRef, checking.ExpressionWarnings[0].Warning))
-		}
-	}
-	switch {
-	case len(wanted) == 0 && e.lookErr != nil:
-		return e.unseen()
-	case len(wanted) == 0:
-		return one(Skipped, "there is no program for them")
-	case len(missing) > 0:
-		return one(Warning, "not in force: %s: the programs may write more than they need to", strings.Join(missing, ", "))
-	case len(faulty) > 0:
-		return one(Warning, "the API server warns of expressions of %s", strings.Join(faulty, ", "))
-	}
-	return one(OK, "%d of %d are bound", len(wanted), len(wanted))
 }

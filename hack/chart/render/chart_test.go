@@ -212,10 +212,14 @@ func TestValues(t *testing.T) {
 		},
 		"without policies": {
 			values: "policies: {enabled: false}\nsidecar: {namespaces: [games]}",
-			want:   map[string]string{"games/ServiceAccount/refit-sidecar {.kind}": "ServiceAccount"},
+			want: map[string]string{
+				"games/ServiceAccount/refit-sidecar {.kind}": "ServiceAccount", "ValidatingAdmissionPolicyBinding/refit-daemon-record {.spec.policyName}": "refit-daemon-record",
+				"ValidatingAdmissionPolicy/refit-podprobemarker {.metadata.name}": "refit-podprobemarker", "ValidatingAdmissionPolicy/refit-sidecarset-required {.metadata.name}": "refit-sidecarset-required",
+				"ValidatingAdmissionPolicy/refit-inplaceupdatepolicy {.metadata.name}": "refit-inplaceupdatepolicy", "ValidatingAdmissionPolicy/refit-daemon-record {.metadata.name}": "refit-daemon-record",
+			},
 			absent: []string{
 				"ValidatingAdmissionPolicy/refit-daemon-pods", "ValidatingAdmissionPolicy/refit-manager-pods", "ValidatingAdmissionPolicyBinding/refit-manager-requests", "ValidatingAdmissionPolicy/refit-sidecar-pods",
-				"ValidatingAdmissionPolicy/refit-sidecarset-required", "ValidatingAdmissionPolicy/refit-podprobemarker",
+				"ValidatingAdmissionPolicy/refit-manager-workloads", "ValidatingAdmissionPolicy/refit-daemon-events",
 			},
 		},
 		"sidecars in two namespaces": {
