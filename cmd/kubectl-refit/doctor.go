@@ -22,7 +22,7 @@ import (
 	"github.com/refit-project/refit/internal/doctor"
 )
 
-const doctorLong = `Check the installation of Refit: CRDs, refit-manager, a refit-daemon on every node, versions, whether the webhook answers,
+const doctorLong = `Check the installation of Refit: CRDs, refit-manager and its leader, a refit-daemon on every node, versions, whether the webhook answers,
 objects of features that are turned off, certificates, admission policies, what holds the workloads of InPlaceUpdatePolicies, and
 OpenKruise beside it. Nothing is changed: a request is created with dryRun.
 

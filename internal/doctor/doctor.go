@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,14 +57,14 @@ type Config struct {
 	Version string
 	// Format is json, yaml or empty for text.
 	Format string
-	// Now is the time that certificates are compared with.
+	// Now is the time that certificates and the Lease of refit-manager are compared with.
 	Now time.Time
 }
 
 // AddToScheme adds the kinds that are read.
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+		apiextensionsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
 // Run makes all checks and writes their findings. The error wraps ErrUnhealthy if one of them failed.
@@ -95,7 +96,7 @@ func Examine(ctx context.Context, config Config) []Finding {
 		name string
 		make func(context.Context) []Finding
 	}{
-		{"CRDs", e.crds}, {"manager", e.manager}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook}, {"features", e.features},
+		{"CRDs", e.crds}, {"manager", e.manager}, {"leader", e.leader}, {"daemons", e.daemons}, {"versions", e.versions}, {"webhook", e.webhook}, {"features", e.features},
 		{"certificates", e.certificates}, {"policies", e.policies}, {"hold", e.holds}, {"held", e.held}, {"OpenKruise", e.openKruise},
 	} {
 		for _, finding := range check.make(ctx) {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +38,7 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 type world struct {
 	objects map[string]client.Object
 	create  error            // answer to the request on trial
-	read    map[string]error // by the type of what is read, as *v1.CustomResourceDefinition
+	read    map[string]error // by the name or the type of what is read, as *v1.Lease
 }
 
 func (w *world) drop(key string) { delete(w.objects, key) }
@@ -101,6 +103,7 @@ func newWorld(t *testing.T) *world {
 	daemon := &appsv1.DaemonSet{ObjectMeta: meta("refit-system", "refit-daemon")}
 	daemon.Spec.Template, daemon.Status.DesiredNumberScheduled = template("refit-daemon:v1"), 2
 	w.add("daemon", daemon)
+	w.add("lease", &coordinationv1.Lease{ObjectMeta: meta("refit-system", "refit-manager"), Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(now.Add(-2 * time.Second)))}})
 	w.add("node-1", daemonPod("node-1", corev1.ConditionTrue))
 	w.add("node-2", daemonPod("node-2", corev1.ConditionTrue))
 	w.add("webhook", configuration("refit-manager", certificate(t, now.Add(3000*24*time.Hour)), "mcontainerrecreaterequest.kb.io"))
@@ -138,8 +141,10 @@ func (w *world) client(t *testing.T) client.Client {
 			return w.create
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-			if err := w.read[key.Name]; err != nil {
-				return err
+			for _, by := range []string{key.Name, fmt.Sprintf("%T", object)} {
+				if err := w.read[by]; err != nil {
+					return err
+				}
 			}
 			return c.Get(ctx, key, object, opts...)
 		},
@@ -283,7 +288,7 @@ func TestText(t *testing.T) {
 	if err := doctor.Run(t.Context(), doctor.Config{API: newWorld(t).client(t), System: "refit-system", Namespace: "shop", Now: now}, &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ok       CRDs          11 of 11 are served\nok       manager       2 of 2 replicas are ready\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
+	const want = "ok       CRDs          11 of 11 are served\nok       manager       2 of 2 replicas are ready\nok       leader        a replica leads\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("got:\n%s", out.String())
 	}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/internal/kubelet"
@@ -36,6 +39,36 @@ func (e *examiner) manager(context.Context) []Finding {
 		return one(Warning, "%d of %d replicas are ready", ready, wanted)
 	}
 	return one(OK, "%d of %d replicas are ready", ready, wanted)
+}
+
+// leads is the age of its Lease up to which a replica leads. It is renewed every 1.5 s, and another replica leads within 20 s.
+const leads = time.Minute
+
+// leader checks that a replica of refit-manager leads: the others serve webhooks only.
+func (e *examiner) leader(ctx context.Context) []Finding {
+	switch {
+	case e.deployment == nil && e.lookErr != nil:
+		return e.unseen()
+	case e.deployment == nil:
+		return one(Skipped, "there is no refit-manager")
+	case e.off("leader-elect"):
+		return one(Skipped, "refit-manager has --leader-elect=false")
+	}
+	var lease coordinationv1.Lease
+	switch err := e.API.Get(ctx, client.ObjectKey{Namespace: e.System, Name: "refit-manager"}, &lease); {
+	case apierrors.IsNotFound(err):
+		return one(Failed, "no replica leads, so that webhooks alone work: there is no Lease refit-manager in namespace %s", e.System)
+	case err != nil:
+		return unread("Leases of namespace "+e.System, err)
+	}
+	renewed := lease.CreationTimestamp.Time // no replica has led yet
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	if age := e.Now.Sub(renewed).Round(time.Second); age > leads {
+		return one(Failed, "no replica leads, so that webhooks alone work: the Lease refit-manager was renewed %s ago, if the clock here is right; see the logs of refit-manager", age)
+	}
+	return one(OK, "a replica leads")
 }
 
 // unseen returns the finding of a check that needs the Deployment and the DaemonSet if they could not be read.

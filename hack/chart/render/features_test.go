@@ -53,6 +53,15 @@ func TestPermissionsFollowTheFeatures(t *testing.T) {
 	}
 }
 
+// Without a Lease no manager leads: a manager creates it again if somebody has deleted it.
+func TestTheManagerMayCreateItsLease(t *testing.T) {
+	t.Parallel()
+	expects(t, "", map[string]string{
+		`Role/refit-manager {.rules[?(@.resources[0]=="leases")].verbs}`:         `["get","update"] ["create"]`,
+		`Role/refit-manager {.rules[?(@.resources[0]=="leases")].resourceNames}`: `["refit-manager"]`,
+	})
+}
+
 // expects renders the chart, and compares fields of its objects.
 func expects(t *testing.T, values string, want map[string]string) objects {
 	t.Helper()
