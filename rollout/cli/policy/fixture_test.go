@@ -36,7 +36,9 @@ type fixture struct {
 	// accepts is what refit-manager says of a new policy, and ends what it says after a change of the template; nil says nothing.
 	accepts, ends func(*v1alpha1.InPlaceUpdatePolicyStatus)
 	err           error // answer to a change of the Deployment
-	paused        bool  // by the owner
+	// lost is returned instead of the answer to a change of the Deployment that is stored; nil loses none.
+	lost   func(context.Context) error
+	paused bool // by the owner
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -133,7 +135,10 @@ func (f *fixture) patch(ctx context.Context, c client.WithWatch, o client.Object
 	if err := c.Update(ctx, d); err != nil {
 		return err
 	}
-	return f.manager(ctx, c, f.ends)
+	if err := f.manager(ctx, c, f.ends); err != nil || f.lost == nil {
+		return err
+	}
+	return f.lost(ctx)
 }
 
 // manager writes the status of the policy.

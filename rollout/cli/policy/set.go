@@ -101,7 +101,10 @@ func (s *setter) write(ctx context.Context) error {
 		return errors.Join(err, s.removePolicy(ctx))
 	}
 	changed, err := s.send(ctx)
-	if err != nil {
+	switch {
+	case err != nil && (ctx.Err() != nil || console.Unreachable(err)):
+		return s.unanswered(ctx, err)
+	case err != nil:
 		return errors.Join(err, s.removePolicy(ctx))
 	}
 	s.Output.Say("%s: the template is changed", s.target)
@@ -131,6 +134,16 @@ func (s *setter) send(ctx context.Context, options ...client.PatchOption) (clien
 		return nil, refused(fmt.Errorf("change %s: %w", s.target, err))
 	}
 	return changed, nil
+}
+
+// unanswered returns the error of a change of the template whose answer is lost. The policy stays: without it refit-manager would update
+// all pods, whatever its steps are, or the workload would stay held.
+func (s *setter) unanswered(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = console.Cause(ctx)
+	}
+	return fmt.Errorf("%w; it is not known whether the template of %s was changed, so InPlaceUpdatePolicy %s stays\n  follow it: kubectl refit rollout status %s --namespace=%s",
+		err, s.target, s.governs.Name, s.target, s.Namespace)
 }
 
 // unchanged ends a change that the workload has already: its update may still be in progress.
