@@ -104,7 +104,16 @@ func (s *setter) writePolicy(ctx context.Context) error {
 		return err
 	}
 	s.sayPolicy("")
-	return s.edit(ctx, s.governs, s.how.Options.apply)
+	before := s.governs.DeepCopy()
+	if err := s.edit(ctx, s.governs, s.how.Options.apply); err != nil {
+		return err
+	}
+	after := before.DeepCopy()
+	s.how.Options.apply(&after.Spec)
+	if s.former, err = client.MergeFrom(after).Data(before); err != nil {
+		return fmt.Errorf("compare InPlaceUpdatePolicies: %w", err)
+	}
+	return nil
 }
 
 // changeOfPolicy returns the change of an existing policy, as text; empty if there is none.
@@ -135,20 +144,6 @@ func (s *setter) sayPolicy(would string) {
 	}
 }
 
-// removePolicy deletes the policy that the command has created for an update that it could not begin.
-func (s *setter) removePolicy(ctx context.Context) error {
-	if !s.made {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
-	defer cancel()
-	if err := client.IgnoreNotFound(s.API.Delete(ctx, s.governs)); err != nil {
-		return fmt.Errorf("delete InPlaceUpdatePolicy %s again: %w", s.governs.Name, err)
-	}
-	s.Output.Say("InPlaceUpdatePolicy %s is deleted again", s.governs.Name)
-	return nil
-}
-
 const (
 	// holdTimeout is how long refit-manager and the API server may take until they know a policy.
 	holdTimeout = 30 * time.Second
@@ -172,14 +167,14 @@ func (s *setter) awaitHold(ctx context.Context) error {
 		s.Output.Tick()
 	})
 	if errors.Is(context.Cause(ctx), errNotHeld) {
-		return fmt.Errorf("%w: refit-manager has not seen InPlaceUpdatePolicy %s within %s; nothing has been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
+		return fmt.Errorf("%w: refit-manager has not seen InPlaceUpdatePolicy %s within %s; the template has not been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
 	}
 	if err != nil {
 		return err
 	}
 	s.governs = policy
 	if c := condition(policy, v1alpha1.ConditionAccepted); c.Status != metav1.ConditionTrue {
-		return fmt.Errorf("%w: InPlaceUpdatePolicy %s is not accepted: %s; nothing has been changed", console.ErrRefused, policy.Name, text(c))
+		return fmt.Errorf("%w: InPlaceUpdatePolicy %s is not accepted: %s; the template has not been changed", console.ErrRefused, policy.Name, text(c))
 	}
 	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner || s.replaces { // kubectl rollout restart, and going back to before one, are never held
 		return nil
@@ -194,7 +189,7 @@ func (s *setter) dryRunUntilHeld(ctx context.Context) error {
 		answer, err := s.send(ctx, client.DryRunAll)
 		switch {
 		case errors.Is(context.Cause(ctx), errNotHeld):
-			return fmt.Errorf("%w: the API server does not hold %s in the write that changes its template, so that its pods would be replaced; nothing has been changed: see kubectl refit doctor",
+			return fmt.Errorf("%w: the API server does not hold %s in the write that changes its template, so that its pods would be replaced; the template has not been changed: see kubectl refit doctor",
 				console.ErrRefused, s.target)
 		case err != nil:
 			return err

@@ -63,6 +63,8 @@ type setter struct {
 	// governs is the policy, and made says that the command has created it, or would.
 	governs *v1alpha1.InPlaceUpdatePolicy
 	made    bool
+	// former is the merge patch that changes the policy back, after the command has changed it.
+	former []byte
 	// replaces says that the change is not possible in place, so that pods are replaced whether the workload is held or not.
 	replaces bool
 }
@@ -98,14 +100,14 @@ func (s *setter) write(ctx context.Context) error {
 		return err
 	}
 	if err := s.awaitHold(ctx); err != nil {
-		return errors.Join(err, s.removePolicy(ctx))
+		return errors.Join(err, s.takeBack(ctx))
 	}
 	changed, err := s.send(ctx)
 	switch {
 	case err != nil && (ctx.Err() != nil || console.Unreachable(err)):
 		return s.unanswered(ctx, err)
 	case err != nil:
-		return errors.Join(err, s.removePolicy(ctx))
+		return errors.Join(err, s.takeBack(ctx))
 	}
 	s.Output.Say("%s: the template is changed", s.target)
 	if !s.how.Wait {

@@ -141,7 +141,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		"in place only":      {func(f *fixture) { f.config.AllowReplacement = true }, only, variable, []string{"podUpdatePolicy InPlaceOnly"}},
 		"by the API server":  {func(f *fixture) { f.err = apierrors.NewBadRequest("no such image") }, nil, image("app:3"), []string{"no such image"}},
 		"by the change":      {nil, nil, func(*corev1.PodTemplateSpec) error { return console.ErrUsage }, []string{"usage"}},
-		"a policy for it":    {func(f *fixture) { f.accepts = nil }, existing(notAccepted), image("app:3"), []string{"is not accepted: Conflicted", "nothing has been changed"}},
+		"a policy for it":    {func(f *fixture) { f.accepts = nil }, existing(notAccepted), image("app:3"), []string{"is not accepted: Conflicted", "the template has not been changed"}},
 		"not paused":         {nil, byOwner, image("app:3"), []string{"would be replaced", "kubectl rollout pause deployment/web --namespace=shop"}},
 		"paused by an owner": {func(f *fixture) { f.paused = true }, nil, image("app:3"), []string{"its owner has paused it", "kubectl rollout resume deployment/web"}},
 	} {
@@ -270,7 +270,7 @@ func TestTemplateIsNotChangedIfTheAPIServerDoesNotHoldTheWorkload(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t)
 				tc.f(f)
-				f.expects(t, policy.Set(t.Context(), f.config, web, image("app:3")), console.ExitRefused, tc.word, "nothing has been changed", "InPlaceUpdatePolicy web is deleted again")
+				f.expects(t, policy.Set(t.Context(), f.config, web, image("app:3")), console.ExitRefused, tc.word, "the template has not been changed", "InPlaceUpdatePolicy web is deleted again")
 				if f.deployment(t).Generation != 2 || len(f.policies(t)) > 0 {
 					t.Errorf("policies %v", f.policies(t))
 				}
