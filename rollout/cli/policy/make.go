@@ -28,6 +28,9 @@ type Options struct {
 	NoCanary bool
 }
 
+// given reports whether there is something to set.
+func (o *Options) given() bool { return o != nil && *o != Options{} }
+
 func (o *Options) apply(spec *v1alpha1.InPlaceUpdatePolicySpec) {
 	if o == nil {
 		return
@@ -113,6 +116,28 @@ func (s *setter) writePolicy(ctx context.Context) error {
 	if s.former, err = client.MergeFrom(after).Data(before); err != nil {
 		return fmt.Errorf("compare InPlaceUpdatePolicies: %w", err)
 	}
+	return nil
+}
+
+// keepOptions changes the policy of a workload whose template stays: the options are also for the update in progress.
+func (s *setter) keepOptions(ctx context.Context) error {
+	if s.made {
+		if s.how.Options.given() {
+			s.Output.Print("  the options are not kept: %s has no InPlaceUpdatePolicy, and gets one only when its template is changed\n", s.target)
+		}
+		return nil
+	}
+	change, err := s.changeOfPolicy()
+	switch {
+	case err != nil || change == "":
+		return err
+	case !s.how.DryRun:
+		return s.writePolicy(ctx)
+	}
+	if err := s.tryPolicy(ctx); err != nil {
+		return err
+	}
+	s.sayPolicy("would be ")
 	return nil
 }
 

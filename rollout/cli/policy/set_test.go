@@ -247,13 +247,6 @@ func TestWithoutWaitItSaysHowToFollow(t *testing.T) {
 	f.expects(t, policy.Set(t.Context(), f.config, web, image("app:3")), console.ExitDone, "kubectl refit rollout status deployment/web --namespace=shop")
 }
 
-// What a workload has already may still be in progress.
-func TestSetAgainFollowsTheUpdate(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, existing(nil))
-	f.expects(t, policy.Set(t.Context(), f.config, web, image("app:2")), console.ExitDone, "has this template already", "2 of 2 pods have the template")
-}
-
 // Its pods would be replaced.
 func TestTemplateIsNotChangedIfTheAPIServerDoesNotHoldTheWorkload(t *testing.T) {
 	t.Parallel()
