@@ -13,6 +13,7 @@ type Silent struct {
 	Feature string // its name in manager.features of the chart
 	since   time.Time
 	said    bool
+	away    bool // the API server does not answer
 }
 
 // See is called at least every second, with whether refit-manager has seen the present version of the object.
@@ -27,4 +28,18 @@ func (s *Silent) See(processed bool) {
 		s.Output.Say("no status for %.0f s: refit-manager is not running, or busy, or does not process %s (manager.features.%s of the chart); see kubectl refit doctor",
 			silence.Seconds(), s.Kind, s.Feature)
 	}
+}
+
+// Tick is called every second of a wait: with whether refit-manager has seen the present version of the object, and with the error of a
+// call that is tried again because the API server cannot be reached. It prints that once, and updates the line of the wait.
+func (s *Silent) Tick(processed bool, err error) {
+	switch {
+	case err == nil:
+		s.away = false
+		s.See(processed)
+	case !s.away:
+		s.away, s.since = true, time.Time{} // refit-manager is not silent, it cannot be seen
+		s.Output.Say("trying again until the API server can be reached: %s", err)
+	}
+	s.Output.Tick()
 }

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,26 @@ func TestMissingStatusIsSaidOnceAfterSomeSeconds(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), "does not process RestartRollouts") {
 			t.Error(out.String())
+		}
+	})
+}
+
+// Whether refit-manager is silent is not known then.
+func TestAPIServerThatIsAwayIsSaidOnceEachTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		silent := console.Silent{Output: console.NewOutput(&out, false), Kind: "RestartRollouts", Feature: "restartRollouts"}
+		for second := range 30 {
+			var err error
+			if second%15 > 3 {
+				err = errors.New("connection refused")
+			}
+			silent.Tick(false, err)
+			time.Sleep(time.Second)
+		}
+		if said := strings.Count(out.String(), "trying again until the API server can be reached: connection refused"); said != 2 || strings.Contains(out.String(), "manager.features") {
+			t.Errorf("%d times:\n%s", said, out.String())
 		}
 	})
 }

@@ -86,10 +86,7 @@ func (r *restarter) followRequest(ctx context.Context, request *v1beta1.Containe
 			r.Output.Wait("%s", waitingFor(request))
 		}
 		return crr.Completed(request)
-	}, func() {
-		silent.See(processed)
-		r.Output.Tick()
-	})
+	}, func(err error) { silent.Tick(processed, err) })
 	if err := r.Made.Ended(r.API.Scheme(), request); err != nil {
 		return err
 	}

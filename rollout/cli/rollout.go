@@ -196,10 +196,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 			live.progress(progress(status)+held(status), status.CompletionTime != nil)
 		}
 		return status.CompletionTime != nil
-	}, func() {
-		silent.See(processed)
-		r.Output.Tick()
-	})
+	}, func(err error) { silent.Tick(processed, err) })
 	live.stop(ctx)
 	if err := r.Made.Ended(r.API.Scheme(), object); err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestAnObjectThatIsReadAgainHasNothingOfTheVersionBefore(t *testing.T) {
 	}}
 	last, err := follow.Object(t.Context(), s, &v1beta1.ContainerRecreateRequestList{}, &v1beta1.ContainerRecreateRequest{}, func(r *v1beta1.ContainerRecreateRequest) bool {
 		return r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
-	}, func() {})
+	}, func(error) {})
 	if err != nil || last.Status.Message != "" {
 		t.Errorf("%v, message %q", err, last.Status.Message)
 	}

@@ -2,12 +2,14 @@ package follow
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // Kind is a watched kind of objects.
@@ -18,23 +20,20 @@ type Kind struct {
 	See     func(context.Context, client.Object)
 }
 
-// Follow passes on the objects as they change, until the context ends. It ignores errors, because what is shown is useful without some
-// of the objects.
+// Follow passes on the objects as they change, until the context ends or they may not be watched. It ignores errors, because what is
+// shown is useful without some of the objects.
 func (k Kind) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		stream, err := k.API.Watch(ctx, k.List, k.Options...)
-		if err != nil {
+		switch {
+		case err == nil:
+			k.Read(ctx)
+			k.drain(ctx, stream)
+			stream.Stop()
+		case !console.Unreachable(err):
 			return
 		}
-		k.Read(ctx)
-		k.drain(ctx, stream)
-		stream.Stop()
-		pause := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		_ = wait.For(ctx, wait.RetryDelay) // the loop ends with the context
 	}
 }
 

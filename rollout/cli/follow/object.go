@@ -11,6 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // relist is after how long an object is read again in case its watch was lost.
@@ -20,8 +23,9 @@ const relist = 10 * time.Second
 var ErrDeleted = errors.New("has been deleted")
 
 // Object passes the object to done, at once and after every change, until done returns true. It returns the last
-// version.
-func Object[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (T, error) {
+// version. It calls tick every second while nothing changes, and with the error of a call that is tried again because the API server
+// cannot be reached.
+func Object[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func(error)) (T, error) {
 	last, key := object, client.ObjectKeyFromObject(object)
 	see := func(now T) bool {
 		last = now
@@ -36,7 +40,10 @@ func Object[T client.Object](ctx context.Context, api client.WithWatch, list cli
 			if client.IgnoreNotFound(err) == nil {
 				return last, fmt.Errorf("%s %w", key.Name, ErrDeleted)
 			}
-			return last, err
+			if err := again(ctx, err, tick); err != nil {
+				return last, err
+			}
+			continue
 		}
 		if see(object) {
 			return last, nil
@@ -44,14 +51,30 @@ func Object[T client.Object](ctx context.Context, api client.WithWatch, list cli
 		if ctx.Err() != nil {
 			return last, context.Cause(ctx)
 		}
-		if ended, err := changes(ctx, api, list, object, see, tick); ended || err != nil {
+		ended, err := changes(ctx, api, list, object, see, tick)
+		if err != nil {
+			err = again(ctx, err, tick)
+		}
+		if ended || err != nil {
 			return last, err
 		}
 	}
 }
 
+// again pauses before a call that has failed is tried again. It returns the error if that is of no use.
+func again(ctx context.Context, err error, tick func(error)) error {
+	if ctx.Err() != nil || !console.Unreachable(err) {
+		return err
+	}
+	tick(err)
+	if wait.For(ctx, wait.RetryDelay) != nil {
+		return err
+	}
+	return nil
+}
+
 // changes passes on the changes of the object for a while.
-func changes[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (bool, error) {
+func changes[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func(error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()
 	stream, err := api.Watch(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{"metadata.name": object.GetName()})
@@ -66,7 +89,7 @@ func changes[T client.Object](ctx context.Context, api client.WithWatch, list cl
 		case <-ctx.Done():
 			return false, nil
 		case <-second.C:
-			tick()
+			tick(nil)
 		case event, ok := <-stream.ResultChan():
 			if !ok || event.Type == watch.Error || event.Type == watch.Deleted {
 				return false, nil

@@ -40,10 +40,7 @@ func (c *command) follow(ctx context.Context, policy *v1alpha1.InPlaceUpdatePoli
 	_, err := follow.Object(ctx, c.API, &v1alpha1.InPlaceUpdatePolicyList{}, policy, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
 		policy = p.DeepCopy()
 		return f.see(policy)
-	}, func() {
-		f.silent.See(seen(policy, f.generation))
-		c.Output.Tick()
-	})
+	}, func(err error) { f.silent.Tick(seen(policy, f.generation), err) })
 	f.live.stop(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -187,10 +187,7 @@ func (s *setter) awaitHold(ctx context.Context) error {
 	silent := s.silent()
 	policy, err := follow.Object(ctx, s.API, &v1alpha1.InPlaceUpdatePolicyList{}, s.governs, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
 		return condition(p, v1alpha1.ConditionAccepted) != nil && p.Status.ObservedGeneration >= p.Generation
-	}, func() {
-		silent.See(false)
-		s.Output.Tick()
-	})
+	}, func(err error) { silent.Tick(false, err) })
 	if errors.Is(context.Cause(ctx), errNotHeld) {
 		return fmt.Errorf("%w: refit-manager has not seen InPlaceUpdatePolicy %s within %s; the template has not been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
 	}
