@@ -99,7 +99,9 @@ func (w *watches) start(of kind) *collection {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			stream, err := w.api.Watch(ctx, of.list(), with(&o)...)
-			if err == nil {
+			if err != nil { // client-go does not report all errors that it retries
+				c.fail(err)
+			} else {
 				c.recovered()
 			}
 			return stream, err
@@ -153,8 +155,7 @@ func (c *collection) listen(changed chan<- struct{}, on bool) {
 func (c *collection) changed() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.err = nil
-	c.signal()
+	c.signal() // c.err stays: the change may have been read before the last error
 }
 
 // recovered forgets why the objects could not be read. There may be none, and so no change.
