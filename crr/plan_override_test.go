@@ -63,8 +63,12 @@ func TestPodIsNotEndedByAnOverride(t *testing.T) {
 		}, false},
 		"Never, a finished pod whose sidecars are to end": {never, func(s *fixture) {
 			s.ended("log")
-			s.observed.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated}}
+			s.observed.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
 		}, true},
+		"Never, a pod that says its sidecars are not to end": {never, func(s *fixture) {
+			s.ended("log")
+			s.observed.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionFalse}}
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,17 @@ func TestSidecarsOfAFinishedPodAreStopped(t *testing.T) {
 	}
 }
 
+// Anybody who may write the status of a pod could otherwise have a container that was stopped count as restarted.
+func TestAPodIsNotFinishedByAConditionThatIsFalse(t *testing.T) {
+	t.Parallel()
+	s := jobDone(func(p *corev1.Pod) {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+		p.DeletionTimestamp = &metav1.Time{Time: noon}
+	})
+	wantOutcome(t, s.plan(), crr.ReasonPodGone)
+}
+
 // Such a pod may run on for as long as a restart policy starts its sidecar again.
 func TestSidecarOfAFinishedPodThatIsStartedAgainIsWaitedFor(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,8 @@ func TestSidecarWritesNothingThatKubeletSaysOfItsPod(t *testing.T) {
 		"not ready any more":     {with(ready, ``), others},
 		"a new one of kubelet's": {with(ready, ready+`,{"type":"DisruptionTarget","status":"True"}`), others},
 		"the end of a drain":     {with(ready, ready+`,{"type":"KruisePodReady","status":"True"}`), others},
+		"the end of Jobs":        {with(ready, ready+`,{"type":"SidecarTerminated","status":"True"}`), others},
+		"what can be updated":    {with(ready, ready+`,{"type":"SidecarSetUpgradable","status":"True"}`), others},
 		"phase":                  {with("Running", "Failed"), others},
 		"addresses":              {with(`"podIP"`, `"podIPs":[{"ip":"10.9.9.9"}],"podIP"`), others},
 		"a field of the future":  {with(`"podIP"`, `"newField":1,"podIP"`), others},

@@ -97,7 +97,7 @@ type PodContainerProbe struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady', 'PodReadyToStartContainers', 'PodHasNetwork', 'DisruptionTarget', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting'])",message="podConditionType is written by kubelet or a controller; choose a type of your own, as example.com/idle"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady', 'PodReadyToStartContainers', 'PodHasNetwork', 'DisruptionTarget', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting', 'SidecarTerminated', 'SidecarSetUpgradable'])",message="podConditionType is written by kubelet or a controller; choose a type of your own, as example.com/idle"
 	// +kubebuilder:validation:XValidation:rule="self == '' || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self.indexOf('/') <= 253)",message="podConditionType must look like a label's key, as example.com/idle"
 	PodConditionType string `json:"podConditionType,omitempty"`
 }

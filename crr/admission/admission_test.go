@@ -126,7 +126,7 @@ func TestAdmit(t *testing.T) {
 		"sidecars of an ended job": {pod: func(p *corev1.Pod) {
 			policy(corev1.RestartPolicyNever)(p)
 			p.Status.Phase = corev1.PodSucceeded
-			p.Status.Conditions = []corev1.PodCondition{{Type: "SidecarTerminated"}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: "SidecarTerminated", Status: corev1.ConditionTrue}}
 		}},
 		"a mirror pod": {pod: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash"}

@@ -3,6 +3,7 @@
 package jobend
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,8 @@ func terminationEnv(c *corev1.Container) (asked bool, image string) {
 
 func markedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	status := pod.Status.DeepCopy()
-	status.Conditions = append(status.Conditions, corev1.PodCondition{
+	isMark := func(c corev1.PodCondition) bool { return c.Type == v1beta1.ConditionSidecarTerminated } // one that is not True
+	status.Conditions = append(slices.DeleteFunc(status.Conditions, isMark), corev1.PodCondition{
 		Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
 		Reason: "MainContainersEnded", Message: "the main containers have ended, and the sidecars are ended",
 	})

@@ -1,6 +1,7 @@
 package jobend_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,20 @@ func TestTheRequestIsNamedAfterThePod(t *testing.T) {
 	p.Status = *d.Status
 	if d := jobend.Next(p, false, noon); d.Status != nil || d.Request == nil {
 		t.Errorf("marked again: %+v", d)
+	}
+}
+
+// A condition of that type that is not True says nothing, whoever has written it.
+func TestAPodWhoseConditionIsFalseIsMarked(t *testing.T) {
+	t.Parallel()
+	p := pod(t, "Never", [3]string{1: stopped, 2: stopped}, [3]string{done, running, running})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "SidecarTerminated", Status: corev1.ConditionFalse})
+	d := jobend.Next(p, false, noon)
+	if d.Status == nil {
+		t.Fatal("not marked")
+	}
+	if marks := slices.DeleteFunc(d.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type != "SidecarTerminated" }); len(marks) != 1 || marks[0].Status != corev1.ConditionTrue {
+		t.Errorf("marked with %+v", marks)
 	}
 }
 

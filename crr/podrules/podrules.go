@@ -24,9 +24,7 @@ const (
 // SidecarTerminated reports whether the pod's work is done and only its sidecars have to be stopped. OpenKruise's
 // SidecarTerminator creates such requests; the sidecars need not start again.
 func SidecarTerminated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1beta1.ConditionSidecarTerminated
-	})
+	return kubelet.ConditionTrue(pod, v1beta1.ConditionSidecarTerminated)
 }
 
 // HasReadinessGate reports whether the pod can be made not ready through the readiness gate KruisePodReady.

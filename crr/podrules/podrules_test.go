@@ -133,23 +133,25 @@ func TestTheHookIsThatOfTheContainer(t *testing.T) {
 func TestAStopNeedsAnotherContainerIfItWouldEndThePod(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		override, terminated bool
-		policy               corev1.RestartPolicy
-		want                 bool
+		override   bool
+		terminated corev1.ConditionStatus
+		policy     corev1.RestartPolicy
+		want       bool
 	}{
 		"an override":                        {override: true, policy: "Never", want: true},
 		"none":                               {policy: "Never"},
 		"it is started anyway":               {override: true, policy: "Always"},
-		"only the sidecars are to be ended":  {override: true, terminated: true, policy: "Never"},
-		"no override, and only the sidecars": {terminated: true, policy: "Never"},
+		"only the sidecars are to be ended":  {override: true, terminated: corev1.ConditionTrue, policy: "Never"},
+		"they are not to be ended":           {override: true, terminated: corev1.ConditionFalse, policy: "Never", want: true},
+		"no override, and only the sidecars": {terminated: corev1.ConditionTrue, policy: "Never"},
 	} {
 		request, pod := &v1beta1.ContainerRecreateRequest{}, &corev1.Pod{}
 		pod.Spec.RestartPolicy = tt.policy
 		if tt.override {
 			request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
 		}
-		if tt.terminated {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
+		if tt.terminated != "" {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: tt.terminated}}
 		}
 		if got := podrules.NeedsOther(request, pod, "app"); got != tt.want {
 			t.Errorf("%s: %t", name, got)

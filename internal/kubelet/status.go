@@ -46,11 +46,14 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Ready reports whether the pod's condition Ready is True.
-func Ready(pod *corev1.Pod) bool {
-	c := Condition(&pod.Status, corev1.PodReady)
+// ConditionTrue reports whether a condition of the pod is True.
+func ConditionTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	c := Condition(&pod.Status, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
+
+// Ready reports whether the pod's condition Ready is True.
+func Ready(pod *corev1.Pod) bool { return ConditionTrue(pod, corev1.PodReady) }
 
 // LogIsGone reports whether text that was read as the log of an instance is kubelet's message for a missing log: the
 // runtime has removed the instance. The API server answers 200 then. Source: GetContainerLogs in kubelet's

@@ -118,7 +118,7 @@ func TestNativeConditions(t *testing.T) {
 	for condition, native := range map[corev1.PodConditionType]bool{
 		"Ready": true, "ContainersReady": true, "PodScheduled": true, "KruisePodReady": true, "InPlaceUpdateReady": true,
 		"Initialized": true, "DisruptionTarget": true, "PodReadyToStartContainers": true, "PodResizePending": true, "PodResizeInProgress": true,
-		"AllContainersRestarting": true, "PodHasNetwork": true, "ready": false, "example.com/Ready": false, "": false,
+		"AllContainersRestarting": true, "PodHasNetwork": true, "SidecarTerminated": true, "SidecarSetUpgradable": true, "ready": false, "example.com/Ready": false, "": false,
 	} {
 		if result.NativeCondition(condition) != native {
 			t.Errorf("%q: native %t, want %t", condition, !native, native)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -26,6 +27,17 @@ func crowding() []v1alpha1.PodProbeMarker {
 		}))
 	}
 	return all
+}
+
+// Conditions by which controllers decide may have been set before they were refused.
+func TestAConditionThatIsRefusedIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []corev1.PodConditionType{v1beta1.ConditionSidecarTerminated, v1beta1.ConditionSidecarSetUpgradable} {
+		faulty := marker("m", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = string(kind) })
+		l := &life{t: t, pod: applied(t, pod("a"), podprobe.Fields{Conditions: []corev1.PodCondition{{Type: kind, Status: corev1.ConditionTrue}}})}
+		l.see([]v1alpha1.PodProbeMarker{faulty}, said(v1alpha1.ProbeSucceeded))
+		l.carries(nil, "", 0, 1)
+	}
 }
 
 // An idle game server whose probe has ended must not be deleted as idle for ever.

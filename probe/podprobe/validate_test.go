@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
 func TestValidate(t *testing.T) {
@@ -126,6 +127,8 @@ func TestValidate(t *testing.T) {
 		}), want: []string{p0 + "probe.httpGet.httpHeaders"}},
 		"command too long":      {edit: handler(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{strings.Repeat(filler, 300)}}}), want: []string{p0 + "probe.exec.command"}},
 		"native condition":      {edit: first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "ContainersReady" }), want: []string{p0 + "podConditionType"}},
+		"condition of Jobs":     {edit: first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = v1beta1.ConditionSidecarTerminated }), want: []string{p0 + "podConditionType"}},
+		"condition of sidecars": {edit: first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = v1beta1.ConditionSidecarSetUpgradable }), want: []string{p0 + "podConditionType"}},
 		"probe named Ready":     {edit: first(func(p *v1alpha1.PodContainerProbe) { p.Name = "Ready" })},
 		"label's value":         {edit: policy(map[string]string{"a": "b c"}, nil), want: []string{p0 + "markerPolicy[0].labels"}},
 		"annotation's key":      {edit: policy(nil, map[string]string{"a b": ""}), want: []string{p0 + "markerPolicy[0].annotations"}},

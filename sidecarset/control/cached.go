@@ -19,8 +19,8 @@ func PodPart() trim.Part { return trim.Part{Keep: keep, Bound: bound} }
 
 var trimmer = trim.NewPods(PodPart())
 
-// keep keeps why a SidecarSet was not injected, and how a pod leaves its workload. If one was injected, it keeps the injected
-// containers and all conditions: users name the conditions that show that a hot upgrade has succeeded.
+// keep keeps why a SidecarSet was not injected, how a pod leaves its workload, and the conditions of SidecarSets and of ended Jobs. If a
+// SidecarSet was injected, it keeps the injected containers and all conditions: users name the conditions that show that a hot upgrade has succeeded.
 func keep(kept, pod *corev1.Pod) {
 	budget.Keep(kept, pod)
 	for key := range pod.Annotations {
@@ -32,6 +32,9 @@ func keep(kept, pod *corev1.Pod) {
 		kept.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 		trim.Transition(kept, pod, corev1.DisruptionTarget)
 	}
+	trim.Conditions(kept, pod, func(kind corev1.PodConditionType) bool {
+		return kind == v1beta1.ConditionSidecarTerminated || kind == v1beta1.ConditionSidecarSetUpgradable
+	})
 	injected := pod.Annotations[v1beta1.AnnotationSidecarSetList] != ""
 	trim.EachContainer(kept, pod, func(kept, c *corev1.Container) {
 		switch {

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/sidecarset/upgrade"
 )
 
 // The owner of a pod chooses its grace period. Without the seconds the end of the grace period counted as its beginning, so the pods
@@ -25,6 +27,16 @@ func TestADeletedPodInTheCacheIsWaitedForAsLongAsThePod(t *testing.T) {
 		if want, got := rollout.EndingOf(pod), rollout.EndingOf(trimmer.Of(pod)); got == nil || !got.Until.Equal(want.Until) {
 			t.Errorf("grace period of %d s: until %+v, with the pod until %s", seconds, got, want.Until)
 		}
+	}
+}
+
+// Such a pod would count as one that is missing a sidecar, and could be evicted for it.
+func TestAPodWithoutSidecarsInTheCacheHasDoneItsWork(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
+	if upgrade.Active(trimmer.Of(pod)) {
+		t.Error("it counts as a pod that works")
 	}
 }
 

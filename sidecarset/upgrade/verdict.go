@@ -45,7 +45,7 @@ const maxMessage = 512
 // to be stopped because its main containers have ended, as in pods of Jobs, some of them by another image.
 func Active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
-		kubelet.Condition(&pod.Status, v1beta1.ConditionSidecarTerminated) == nil
+		!kubelet.ConditionTrue(pod, v1beta1.ConditionSidecarTerminated)
 }
 
 // Pod returns the pod for the fleet. beside is how budgets see the pod apart from the update by this SidecarSet.

@@ -92,8 +92,11 @@ func TestOnlyPodsThatRunOnAreUpdated(t *testing.T) {
 		"succeeded":     {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, false},
 		"failed":        {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
 		"its sidecars are ended": {func(pod *corev1.Pod) {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated}}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
 		}, false},
+		"its sidecars are not ended": {func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionFalse}}
+		}, true},
 		"it has another condition":  {func(pod *corev1.Pod) { pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}} }, true},
 		"nothing is known about it": {func(*corev1.Pod) {}, true},
 	} {
