@@ -100,6 +100,11 @@ func (w wanted) spec(pod *corev1.Pod, own string) (probe.Spec, error) {
 	return spec, nil
 }
 
+// hasStarted reports whether the container has an instance, or had one.
+func hasStarted(status *corev1.ContainerStatus) bool {
+	return status.ContainerID != "" || status.State.Terminated != nil || status.LastTerminationState.Terminated != nil || status.RestartCount > 0
+}
+
 // running returns when the container's instance started, and false if the container does not run.
 func running(pod *corev1.Pod, container string) (time.Time, bool) {
 	status := kubelet.StatusOf(pod, container)

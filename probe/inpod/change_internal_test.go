@@ -82,6 +82,32 @@ func begin(t *testing.T, annotation string) (*Plugin, *world, *corev1.Pod, *logb
 	return p, w, pod, log
 }
 
+// For False a manager sets the labels and annotations of the state Failed, such as a deletion cost, on a pod that is only starting.
+func TestAContainerThatHasNeverStartedHasNoResult(t *testing.T) {
+	t.Parallel()
+	const failed = "Failed Container(late) is Non-running"
+	ended := &corev1.ContainerStateTerminated{ExitCode: 1}
+	for name, tt := range map[string]struct {
+		status corev1.ContainerStatus
+		want   string // empty: no condition
+	}{
+		"waits for its first start": {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}, ""},
+		"nothing is known about it": {corev1.ContainerStatus{}, ""},
+		"has an instance":           {corev1.ContainerStatus{ContainerID: "x://1"}, failed},
+		"has terminated":            {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended}}, failed},
+		"is started again":          {corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: ended}}, failed},
+		"was restarted":             {corev1.ContainerStatus{RestartCount: 1}, failed},
+	} {
+		p, w, pod, _ := begin(t, "["+one("a", "late", "t")+"]")
+		tt.status.Name = "late"
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, tt.status)
+		p.reconcile(t.Context(), pod, map[string]*activeProbe{})
+		if got := w.conditions["t"]; got != tt.want {
+			t.Errorf("%s: condition %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 func TestAnotherProbeOfAConditionReplacesTheOneBefore(t *testing.T) {
 	t.Parallel()
 	echo := func(word string) string {

@@ -88,7 +88,7 @@ func (p *Plugin) Status() plugin.Health {
 type activeProbe struct {
 	wanted wanted
 	worker *probe.Worker // nil while the container does not run
-	since  int64
+	since  int64         // when the last instance that was probed started; 0 before the first one
 	ip     string
 }
 
@@ -178,7 +178,8 @@ func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *activeProbe) er
 	since, runs := running(pod, a.wanted.ContainerName)
 	if !runs {
 		a.stop()
-		if kubelet.StatusOf(pod, a.wanted.ContainerName) != nil {
+		// A container that has never started has no result: for Failed the manager would apply the marker's policy.
+		if status := kubelet.StatusOf(pod, a.wanted.ContainerName); status != nil && (a.since != 0 || hasStarted(status)) {
 			// The message of kruise-daemon.
 			p.report(a.wanted, probe.Result{State: probe.Failed, Message: "Container(" + a.wanted.ContainerName + ") is Non-running"})
 		}

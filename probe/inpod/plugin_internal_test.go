@@ -112,7 +112,7 @@ func TestAnnotationBecomesConditions(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}, {Name: "side"}, {Name: "late"}}},
 		Status: corev1.PodStatus{PodIP: "127.0.0.1", ContainerStatuses: []corev1.ContainerStatus{
-			runningSince("app", time.Now()), runningSince("side", time.Now()), {Name: "late"}}},
+			runningSince("app", time.Now()), runningSince("side", time.Now()), {Name: "late", RestartCount: 1}}},
 	}
 	w.pod.Annotations[Annotation] = `[
 		{"name":"http","containerName":"app","podConditionType":"game.kruise.io/idle","probe":{"httpGet":{"port":` + port + `,"path":"/","scheme":"HTTP"}}},
@@ -175,7 +175,7 @@ func TestConditionsGoWithTheirProbe(t *testing.T) {
 	w := &world{changes: make(chan struct{}, 1), conditions: map[string]string{}}
 	p := &Plugin{host: plugin.Host{Logger: slog.New(slog.DiscardHandler), Pod: ownPod, Results: w}, latest: map[string]probe.Result{}}
 	at := map[string]*activeProbe{}
-	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}, Conditions: []corev1.PodCondition{
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app", ContainerID: "x://1"}}, Conditions: []corev1.PodCondition{
 		{Type: "of-an-earlier-sidecar", Reason: Reason}, {Type: "probed", Reason: Reason}, {Type: "of-another"}, {Type: "Ready"},
 	}}}
 	for _, step := range []struct {
