@@ -90,7 +90,7 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 // nextLeader is the access of a manager that has just started.
 func (w *apiServer) nextLeader() *api {
 	return &api{
-		client: w.Client, nodes: cache.NewNodes(w.Client, w.Client), recorder: w.events, now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler),
+		client: w.Client, live: w.Client, nodes: cache.NewNodes(w.Client, w.Client), recorder: w.events, now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler),
 		writes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
 		rewrite: func(pod types.NamespacedName) { w.rewritten = append(w.rewritten, pod.Name) },
 	}

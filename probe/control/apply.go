@@ -52,41 +52,51 @@ func newPodDestination(a *api) *podDestination {
 // Write implements result.Destination. It sends nothing for a pod that is gone or terminating, or while the cache is
 // older than the last write: the missing watch event will request the pod again.
 func (d *podDestination) Write(ctx context.Context, key types.NamespacedName) (result.Requests, error) {
-	var pod corev1.Pod
-	if err := d.client.Get(ctx, key, &pod); err != nil {
+	var cached corev1.Pod
+	if err := d.client.Get(ctx, key, &cached); err != nil {
 		if apierrors.IsNotFound(err) {
 			d.forget(key)
 		}
 		return result.Requests{}, client.IgnoreNotFound(err)
 	}
-	last, behind := d.last(key, &pod)
-	if behind || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
+	last, behind := d.last(key, &cached)
+	if behind || cached.Spec.NodeName == "" || cached.DeletionTimestamp != nil {
 		return result.Requests{}, nil
 	}
-	desired, omitted, err := d.desired(ctx, &pod)
+	markers, err := d.listMarkers(ctx, key.Namespace)
 	if err != nil {
 		return result.Requests{}, err
 	}
-	d.removeRefused(&pod, desired)
-	planned := podprobe.Plan(&pod, desired, last)
-	if !planned.Changed {
-		return result.Requests{}, nil
+	pod, reads, err := d.complete(ctx, &cached, markers)
+	sent := result.Requests{Reads: reads}
+	if err != nil || pod == nil {
+		return sent, err
 	}
-	version, err := d.apply(ctx, &pod, planned.Apply)
+	desired, omitted, err := d.desired(ctx, pod, markers)
+	if err != nil {
+		return sent, err
+	}
+	d.removeRefused(pod, desired)
+	planned := podprobe.Plan(pod, desired, last)
+	if !planned.Changed {
+		return sent, nil
+	}
+	sent.Writes = 1
+	version, err := d.apply(ctx, pod, planned.Apply)
 	if refused(err) {
-		version, err = d.applyAccepted(ctx, &pod, planned.Apply, desired, err)
+		version, err = d.applyAccepted(ctx, pod, planned.Apply, desired, err)
 	}
 	if err != nil {
-		return result.Requests{Writes: 1}, client.IgnoreNotFound(err)
+		return sent, client.IgnoreNotFound(err)
 	}
 	d.mu.Lock()
 	d.applied[key] = applied{uid: pod.UID, version: version, desired: desired}
 	d.mu.Unlock()
-	d.recordOverridden(&pod, planned.Overridden)
+	d.recordOverridden(pod, planned.Overridden)
 	if pod.Annotations[v1alpha1.AnnotationPodProbe] != desired.Annotations[v1alpha1.AnnotationPodProbe] {
-		d.recordOmitted(&pod, omitted)
+		d.recordOmitted(pod, omitted)
 	}
-	return result.Requests{Writes: 1}, nil
+	return sent, nil
 }
 
 // recordOverridden sends an Event about labels and annotations that another writer has changed, and that Refit leaves
@@ -130,10 +140,9 @@ func (d *podDestination) forget(key types.NamespacedName) {
 }
 
 // desired returns the fields that the pod should have, and the names of the probes that are left out.
-func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields podprobe.Fields, omitted []string, err error) {
-	markers, err := d.listMarkers(ctx, pod.Namespace)
-	if err != nil || len(markers) == 0 {
-		return fields, nil, err
+func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod, markers []podprobe.Marker) (fields podprobe.Fields, omitted []string, err error) {
+	if len(markers) == 0 {
+		return fields, nil, nil
 	}
 	exists, virtual, err := d.nodeKind(ctx, pod.Spec.NodeName)
 	if err != nil {

@@ -114,7 +114,11 @@ func (r *markerReconciler) writeStatus(ctx context.Context, marker *v1alpha1.Pod
 	if kept, ok := r.conditions.Load(key); ok && r.pruned.Load() {
 		before.Status.Conditions = kept.([]metav1.Condition) //nolint:forcetypeassert // nothing else is stored
 	}
-	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.all(), Delayed: delayed}
+	probes, err := r.largeProbes(ctx, pods)
+	if err != nil {
+		return err
+	}
+	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.all(), Probes: probes, Delayed: delayed}
 	after := before.DeepCopy()
 	after.Status = podprobe.Status(before, around, r.now())
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
@@ -164,8 +168,8 @@ func delayOf(object client.Object) string {
 }
 
 // markersOfNode returns the markers in the namespaces with pods on a node whose condition Delayed has changed, or that
-// has more probes than fit into its NodePodProbe. It also returns the markers of newly probed pods, which may have been
-// left out before.
+// has more probes than fit into its NodePodProbe. It also returns the markers of pods with other probes than before, which may have
+// been left out, or are too large for the cache.
 func (r *markerReconciler) markersOfNode(ctx context.Context, before, after client.Object) []ctrl.Request {
 	either := after
 	if either == nil {
@@ -174,7 +178,7 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 	changedSpec := before == nil || after == nil || before.GetGeneration() != after.GetGeneration()
 	namespaces := map[string]bool{}
 	if changedSpec {
-		namespaces = namespacesOfNewPods(before, after)
+		namespaces = namespacesWithNewProbes(before, after)
 	}
 	if delayOf(before) != delayOf(after) || changedSpec && r.omitted.any(either.GetName()) {
 		pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
@@ -198,17 +202,18 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 	return requests
 }
 
-// namespacesOfNewPods returns the namespaces of the pods that are only in the new version of a NodePodProbe.
-func namespacesOfNewPods(before, after client.Object) map[string]bool {
-	known, namespaces := map[string]bool{}, map[string]bool{}
+// namespacesWithNewProbes returns the namespaces of the pods with probes of other names than in the earlier version of a NodePodProbe.
+func namespacesWithNewProbes(before, after client.Object) map[string]bool {
+	known, namespaces := map[string][]v1alpha1.ContainerProbe{}, map[string]bool{}
 	if was, ok := before.(*v1alpha1.NodePodProbe); ok {
 		for _, pod := range was.Spec.PodProbes {
-			known[pod.UID] = true
+			known[pod.UID] = pod.Probes
 		}
 	}
+	sameName := func(a, b v1alpha1.ContainerProbe) bool { return a.Name == b.Name }
 	if is, ok := after.(*v1alpha1.NodePodProbe); ok {
 		for _, pod := range is.Spec.PodProbes {
-			if !known[pod.UID] {
+			if probes, ok := known[pod.UID]; !ok || !slices.EqualFunc(probes, pod.Probes, sameName) {
 				namespaces[pod.Namespace] = true
 			}
 		}

@@ -93,9 +93,13 @@ func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePo
 	if err != nil {
 		return v1alpha1.NodePodProbeSpec{}, nil, err
 	}
+	large, err := r.largeSpecs(ctx, pods, markers)
+	if err != nil {
+		return v1alpha1.NodePodProbeSpec{}, nil, err
+	}
 	var spec v1alpha1.NodePodProbeSpec
 	var omitted []*corev1.Pod
-	_, err = guard.Sift(r.guard, "podprobes", pods, guard.OfType, func(pods []*corev1.Pod) { spec, omitted = podprobe.NodeSpec(pods, markers) })
+	_, err = guard.Sift(r.guard, "podprobes", pods, guard.OfType, func(pods []*corev1.Pod) { spec, omitted = podprobe.NodeSpecWith(pods, markers, large) })
 	return spec, omitted, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	faircontrol "github.com/refit-project/refit/internal/fair/control"
 	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/probe/podprobe"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 	// podFirstRetry and podLastRetry are the first and the longest delay after failed writes to a pod.
 	podFirstRetry = 200 * time.Millisecond
 	podLastRetry  = 30 * time.Second
-	// podResync is the interval at which each pod is compared with its results. It costs no request; refused fields are
-	// tried again.
+	// podResync is the interval at which each pod is compared with its results. It costs no request, or one read if the pod is too
+	// large for the cache; refused fields are tried again.
 	podResync = 10 * time.Minute
 )
 
@@ -80,7 +81,8 @@ func (r *podReconciler) changedPod(_ context.Context, before, after client.Objec
 	if was != nil && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName &&
 		equality.Semantic.DeepEqual(was.Labels, is.Labels) && equality.Semantic.DeepEqual(was.Annotations, is.Annotations) &&
 		equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) &&
-		equality.Semantic.DeepEqual(was.ManagedFields, is.ManagedFields) {
+		equality.Semantic.DeepEqual(was.ManagedFields, is.ManagedFields) &&
+		(podprobe.Complete(is) || was.ResourceVersion == is.ResourceVersion) {
 		return nil
 	}
 	return requestFor(is)

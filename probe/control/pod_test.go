@@ -158,7 +158,7 @@ func TestAnOverriddenResultIsReportedOnce(t *testing.T) {
 	}
 }
 
-func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+func trimmed(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	return trim.NewPods(PodPart()).Of(pod)
 }

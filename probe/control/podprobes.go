@@ -2,8 +2,8 @@
 // annotations and conditions that pods get from probe results, and one the status of each marker. Package podprobe
 // decides what to write.
 //
-// All reads are from caches, and each controller computes the whole of its object. So neither the order of events
-// matters nor what happened while no manager ran.
+// All reads are from caches, apart from pods that are too large for the cache, and each controller computes the whole of its object.
+// So neither the order of events matters nor what happened while no manager ran.
 package control
 
 import (
@@ -51,7 +51,7 @@ func ByObject() cache.ByObject {
 // Add adds the controllers to a manager that has not been started yet.
 func Add(mgr ctrl.Manager, cfg Config) error {
 	a := &api{
-		client: mgr.GetClient(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, guard: cfg.Guard, log: cfg.Logger,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, guard: cfg.Guard, log: cfg.Logger,
 		compiled: compiled.Markers{Guard: cfg.Guard},
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_manager_podprobe_writes_total",
@@ -76,6 +76,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 // api is the access to the API server that the three controllers share.
 type api struct {
 	client   client.Client // reads from the cache
+	live     client.Reader // reads from the API server
 	nodes    cache.Nodes
 	recorder events.EventRecorder
 	now      func() time.Time

@@ -1,7 +1,10 @@
 package podprobe
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/internal/cache/trim"
 	"github.com/refit-project/refit/internal/managedfields"
@@ -42,8 +45,23 @@ func namedPorts(all []corev1.ContainerPort) (named []corev1.ContainerPort) {
 	return named
 }
 
-// Bound copies what decisions read of a pod that is too large, see [trim.Part].
+// Bound copies what is read of a pod that is too large to find out whether it is probed, and that Refit has applied fields to it, see
+// [trim.Part]. The decisions about such a pod read it from the API server: its own results may be what makes it too large.
 func Bound(bound, kept *corev1.Pod) {
 	bound.Status.PodIP = kept.Status.PodIP
 	trim.Transition(bound, kept, corev1.PodInitialized)
+	if len(kept.ManagedFields) > 0 {
+		bound.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: managedfields.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+		}}
+	}
+}
+
+// Complete reports whether the cached pod has everything that decisions about its probes read. If it has not, and Concerns is true,
+// the pod is read from the API server.
+func Complete(kept *corev1.Pod) bool { return !trim.TooLarge(kept) }
+
+// Concerns reports whether one of the markers selects a cached pod, or Refit has applied fields to it.
+func Concerns(markers []Marker, kept *corev1.Pod) bool {
+	return len(kept.ManagedFields) > 0 || slices.ContainsFunc(markers, func(m Marker) bool { return m.Selects(kept) })
 }

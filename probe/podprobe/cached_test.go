@@ -53,17 +53,29 @@ func same[T any](t *testing.T, want, got T) T {
 	return want
 }
 
-// A pod that is too large for the cache has no containers there, so it is not probed; its markers still count it.
+// A pod that is too large for the cache has no containers there. What is left says whether it has to be read.
 func TestAPodThatIsTooLargeIsCountedByItsMarkers(t *testing.T) {
 	t.Parallel()
-	kept := cached(pod("a", func(p *corev1.Pod) {
+	large := pod("a", func(p *corev1.Pod) {
 		p.Annotations = map[string]string{}
 		for i := range 1000 {
 			p.Annotations[strings.Repeat("x", 60)+strconv.Itoa(i)] = "x"
 		}
-	}))
-	if len(kept.Spec.Containers) > 0 || !podprobe.Probeable(kept) || kept.Status.PodIP != "10.0.0.1" || !compile(marker("m"))[0].Selects(kept) {
+	})
+	kept := cached(large)
+	if podprobe.Complete(kept) || !podprobe.Probeable(kept) || kept.Status.PodIP != "10.0.0.1" || !compile(marker("m"))[0].Selects(kept) {
 		t.Errorf("%+v", kept)
+	}
+	if !podprobe.Complete(cached(pod("a"))) {
+		t.Error("an ordinary pod is not complete")
+	}
+	another := marker("another", func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels["app"] = "web" })
+	if !podprobe.Concerns(compile(another, marker("m")), kept) || podprobe.Concerns(compile(another), kept) {
+		t.Error("a pod concerns the markers that select it, and no others")
+	}
+	marked := cached(applied(t, large, podprobe.Fields{Labels: map[string]string{"free": "yes"}}))
+	if !podprobe.Concerns(nil, marked) || len(marked.ManagedFields) != 1 || marked.ManagedFields[0].FieldsV1 != nil {
+		t.Errorf("with a label from a marker: managed fields %+v", marked.ManagedFields)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
@@ -17,17 +18,22 @@ import (
 // one object can hold, namespaces get equal shares, and in each namespace pods with small probes come first. The second
 // result is the pods that are left out.
 func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
+	return NodeSpecWith(pods, markers, nil)
+}
+
+// NodeSpecWith is like NodeSpec, but takes the probes of the pods in known from there, by UID, and not from the pod, which may not
+// be complete.
+func NodeSpecWith(pods []*corev1.Pod, markers []Marker, known map[types.UID]v1alpha1.PodProbe) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	var all []v1alpha1.PodProbe
 	for _, pod := range pods {
-		if !Probeable(pod) {
-			continue
+		probes, ok := known[pod.UID]
+		if !ok {
+			probes = PodSpec(pod, markers)
 		}
-		if probes, _ := probesOf(pod, markers); len(probes) > 0 {
+		if len(probes.Probes) > 0 {
 			byUID[string(pod.UID)] = pod
-			all = append(all, v1alpha1.PodProbe{
-				Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP, Probes: probes,
-			})
+			all = append(all, probes)
 		}
 	}
 	all, out := share.Fit(all)
@@ -39,6 +45,15 @@ func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, 
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return v1alpha1.NodePodProbeSpec{PodProbes: all}, omitted
+}
+
+// PodSpec returns the probes of a pod, none if it is not probed. They are the part of NodeSpec for the pod if there is space for them.
+func PodSpec(pod *corev1.Pod, markers []Marker) v1alpha1.PodProbe {
+	spec := v1alpha1.PodProbe{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP}
+	if Probeable(pod) {
+		spec.Probes, _ = probesOf(pod, markers)
+	}
+	return spec
 }
 
 // probesOf returns the probes of a pod up to the limit, and the names of the markers with probes beyond the limit.

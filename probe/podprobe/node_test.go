@@ -8,9 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/probe/podprobe"
 )
 
 // probesToRun lists what a node is to probe as "pod marker#probe".
@@ -173,6 +175,20 @@ func TestRemovedProbeIsTakenOut(t *testing.T) {
 	renamed := marker("m", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "free" })
 	spec, _ := specOf(t, []*corev1.Pod{pod("a")}, compile(renamed))
 	if diff := cmp.Diff([]string{"shop/a m#free"}, probesToRun(spec)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A pod that is too large for the cache was read before, and only its probes are left.
+func TestProbesThatAreKnownAreNotTakenFromThePod(t *testing.T) {
+	t.Parallel()
+	large, ended := pod("a"), pod("b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	markers := compile(marker("m"))
+	known := map[types.UID]v1alpha1.PodProbe{"uid-a": podprobe.PodSpec(large, markers), "uid-b": podprobe.PodSpec(ended, markers)}
+	large.Spec.Containers = nil
+	want, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a"), pod("c")}, markers)
+	got, _ := podprobe.NodeSpecWith([]*corev1.Pod{large, ended, pod("c")}, markers, known)
+	if diff := cmp.Diff(want, got); diff != "" || len(got.PodProbes) != 2 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

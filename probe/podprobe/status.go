@@ -22,6 +22,7 @@ const (
 	ReasonInvalidSpec   = "InvalidSpec"
 	ReasonNotResolvable = "ContainerOrPortNotFound"
 	ReasonTooManyProbes = "TooManyProbes"
+	ReasonPodTooLarge   = "PodTooLarge"
 )
 
 // Reasons of the condition Delayed.
@@ -38,6 +39,8 @@ type Surroundings struct {
 	Pods []*corev1.Pod
 	// Omitted are the pods that are not probed because the probes of their node exceed the limits of a NodePodProbe.
 	Omitted map[types.UID]bool
+	// Probes are the full names of the probes that the nodes have for the pods that are not Complete.
+	Probes map[types.UID]map[string]bool
 	// Delayed maps nodes that run exec probes less often than their periods say to a message.
 	Delayed map[string]string
 }
@@ -69,6 +72,10 @@ func Status(marker *v1alpha1.PodProbeMarker, around Surroundings, now time.Time)
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonTooManyProbes
 		ready.Message = fmt.Sprintf("%d of %d pods are not probed: the probes of all pods of their nodes exceed what one NodePodProbe can hold",
 			pods.omitted, pods.matched)
+	case pods.unknown > 0:
+		ready.Status, ready.Reason = metav1.ConditionUnknown, ReasonPodTooLarge
+		ready.Message = fmt.Sprintf("%d of %d pods are too large for the cache of refit-manager, and their nodes do not have all probes of the marker: "+
+			"it is not known whether the pods have the containers and ports, for example: pod %s", pods.unknown, pods.matched, pods.large)
 	case pods.matched == 0:
 		ready.Reason, ready.Message = ReasonNoPods, "no initialized and running pod matches the selector"
 	}
@@ -98,9 +105,10 @@ func setDelayed(status *v1alpha1.PodProbeMarkerStatus, pods podCount, now time.T
 // podCount counts the pods that a marker matches, and the pods with problems among them. The examples do not depend on
 // the order of the pods.
 type podCount struct {
-	matched, limited, unresolved, omitted, delayed int
+	matched, limited, unresolved, unknown, omitted, delayed int
 
 	example     string // a pod that lacks a container or port
+	large       string // a pod that is not complete and may lack one
 	node, delay string // the node of a pod whose probes are delayed, and its message
 }
 
@@ -128,15 +136,29 @@ func countPods(m Marker, around Surroundings) podCount {
 				c.node, c.delay = node, delay
 			}
 		}
-		for _, p := range m.Probes {
-			if _, err := resolve(pod, p); err != nil {
-				c.unresolved++
-				if c.example == "" || err.Error() < c.example {
-					c.example = err.Error()
-				}
-				break
-			}
-		}
+		c.look(m, pod, around.Probes[pod.UID])
 	}
 	return c
+}
+
+// look counts a pod that lacks the container or port of a probe. For a pod that is not complete, its node's probes show whether it does.
+func (c *podCount) look(m Marker, pod *corev1.Pod, ofNode map[string]bool) {
+	if !Complete(pod) {
+		if slices.ContainsFunc(m.Probes, func(p v1alpha1.PodContainerProbe) bool { return !ofNode[FullName(m.Name, p.Name)] }) {
+			c.unknown++
+			if c.large == "" || pod.Name < c.large {
+				c.large = pod.Name
+			}
+		}
+		return
+	}
+	for _, p := range m.Probes {
+		if _, err := resolve(pod, p); err != nil {
+			c.unresolved++
+			if c.example == "" || err.Error() < c.example {
+				c.example = err.Error()
+			}
+			return
+		}
+	}
 }

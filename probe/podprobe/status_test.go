@@ -32,11 +32,13 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
+	tooLarge := func(p *corev1.Pod) { p.Spec.Containers = nil } // as the cache keeps it
 	for name, tc := range map[string]struct {
 		others  []v1alpha1.PodProbeMarker
 		edit    func(*v1alpha1.PodProbeMarker)
 		pods    []*corev1.Pod
 		omitted map[types.UID]bool
+		probes  map[types.UID]map[string]bool
 		delayed map[string]string
 		matched int64
 		status  metav1.ConditionStatus
@@ -99,6 +101,16 @@ func TestStatus(t *testing.T) {
 			pods: []*corev1.Pod{pod("a"), pod("b"), other}, omitted: map[types.UID]bool{"uid-a": true, "uid-other": true},
 			matched: 2, status: "False", reason: "TooManyProbes", words: "1 of 2 pods are not probed",
 		},
+		"too large for the cache, and probed": {
+			pods: []*corev1.Pod{pod("a", tooLarge), pod("b")}, probes: map[types.UID]map[string]bool{"uid-a": {"m#idle": true}},
+			matched: 2, status: "True", reason: "Probing",
+		},
+		"too large for the cache, and not probed": {
+			pods:    []*corev1.Pod{pod("d", tooLarge), pod("c", tooLarge), pod("b", tooLarge), pod("a")},
+			probes:  map[types.UID]map[string]bool{"uid-b": {"m#idle": true}, "uid-c": {"another#idle": true}},
+			matched: 4, status: "Unknown", reason: "PodTooLarge", words: "2 of 4 pods are too large for the cache of refit-manager, and their nodes do not have all probes of the marker: " +
+				"it is not known whether the pods have the containers and ports, for example: pod c",
+		},
 		"on a node with too many exec probes": {
 			pods: []*corev1.Pod{pod("a"), pod("b", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), other}, delayed: map[string]string{"node-1": "3 times"},
 			matched: 2, status: "True", reason: "Probing", delay: "exec probes of 1 of 2 pods are delayed, for example on node node-1: 3 times",
@@ -122,7 +134,7 @@ func TestStatus(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&m)
 			}
-			around := podprobe.Surroundings{Markers: compile(append(tc.others, m)...), Pods: tc.pods, Omitted: tc.omitted, Delayed: tc.delayed}
+			around := podprobe.Surroundings{Markers: compile(append(tc.others, m)...), Pods: tc.pods, Omitted: tc.omitted, Probes: tc.probes, Delayed: tc.delayed}
 			got := podprobe.Status(&m, around, noon)
 			ready := got.Conditions[0]
 			if got.MatchedPods != tc.matched || got.ObservedGeneration != 1 || ready.Type != "Ready" || ready.Status != tc.status ||

@@ -53,6 +53,10 @@ func (p *Pods) bound(kept *corev1.Pod) *corev1.Pod {
 	return bound
 }
 
+// TooLarge reports whether [Pods.Of] has kept of a pod only what it keeps of one that is too large: no containers, without which
+// the API server accepts no pod.
+func TooLarge(kept *corev1.Pod) bool { return len(kept.Spec.Containers) == 0 }
+
 // Size returns an estimate of a pod's memory, in bytes.
 func Size(pod *corev1.Pod) int {
 	size := pod.Size() + entryBytes*(len(pod.Labels)+len(pod.Annotations)+len(pod.Spec.ReadinessGates)+len(pod.Status.Conditions))

@@ -173,7 +173,7 @@ func TestPodsAreBounded(t *testing.T) {
 	pod.Spec.NodeName = "n"
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "m"}, {Type: "kept", Message: "m"}, {Type: "other"}}
 	got := trim.NewPods(greedy, trim.Part{Keep: func(_, _ *corev1.Pod) {}}).Of(pod)
-	if trim.Size(got) > trim.MaxPod || got.Name != "p" || got.Spec.NodeName != "n" || got.Labels["app"] != "web" || len(got.OwnerReferences) != 1 {
+	if !trim.TooLarge(got) || trim.Size(got) > trim.MaxPod || got.Name != "p" || got.Spec.NodeName != "n" || got.Labels["app"] != "web" || len(got.OwnerReferences) != 1 {
 		t.Errorf("%d bytes: %v", trim.Size(got), got)
 	}
 	if c := got.Status.Conditions; len(c) != 2 || c[0].Status != corev1.ConditionTrue || c[0].Message != "" || c[1].Message != "m" {
