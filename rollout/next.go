@@ -257,7 +257,7 @@ func (v *view) setEndedStage(p *pod) {
 
 // unsuitable returns why the containers of the rollout cannot be restarted in the pod, or "".
 func (v *view) unsuitable(p *corev1.Pod) string {
-	if trim.Bounded(p) {
+	if trim.TooLarge(p) {
 		return "the pod is too large for refit-manager to read its containers: restart it with a ContainerRecreateRequest"
 	}
 	for _, container := range v.rollout.Spec.Containers {

@@ -69,7 +69,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		return observed, of, fmt.Errorf("list pods: %w", err)
 	}
 	of.divide(pointers(pods.Items), &observed)
-	if slices.ContainsFunc(observed.Pods, trim.Bounded) {
+	if slices.ContainsFunc(observed.Pods, trim.TooLarge) {
 		read, err := cache.LivePods(ctx, r.live, trimmer, append(of.list(&observed), client.InNamespace(object.Namespace))...)
 		if err != nil {
 			return observed, of, err

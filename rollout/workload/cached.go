@@ -22,7 +22,7 @@ func Keep(kept, pod *corev1.Pod) {
 // resources, labels and annotations, apart from annotations for which [KeepsValue] is false. It is not if the pod is too large.
 func Comparable(pod *corev1.Pod) bool {
 	key := record.Annotation(pod)
-	return !trim.Bounded(pod) && (key == "" || pod.Annotations[key] != "")
+	return !trim.TooLarge(pod) && (key == "" || pod.Annotations[key] != "")
 }
 
 // KeepsValue reports whether the cache keeps an annotation with this value, whoever has written it.

@@ -21,9 +21,6 @@ const (
 	entryBytes     = 64
 )
 
-// Bounded reports whether a pod was too large to be kept. Every other pod has containers.
-func Bounded(pod *corev1.Pod) bool { return len(pod.Spec.Containers) == 0 }
-
 // bound returns what is kept of a pod that is too large: the fields that identify it and say whether it is available, and what the
 // Parts copy for such pods.
 func (p *Pods) bound(kept *corev1.Pod) *corev1.Pod {
