@@ -157,14 +157,16 @@ func (v *view) refuseOne(p *pod) {
 	}
 }
 
-// fail sets why the update of a pod has failed: it cannot proceed by itself, or the pod was not available in time.
+// fail sets why the update of a pod has failed: it cannot proceed by itself, or it has not ended or the pod is not ready in time. A pod
+// that waits for a resize is available meanwhile.
 func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision) {
 	restarts := decision.Kind == inplace.KindStep && decision.Step.Kind == inplace.StepRestart
 	var notRestarted *v1alpha1.PodFailure
 	if restarts {
 		notRestarted = v.notRestarted(p, decision.Step.Restart)
 	}
-	if p.stage == outdated || p.budget.Available && !restarts || decision.Kind == inplace.KindDone && p.budget.Ready {
+	ended := decision.Kind == inplace.KindDone
+	if p.stage == outdated || ended && p.budget.Ready {
 		return // a pod that is ready only has to stay so
 	}
 	deadline := started(p.Pod, recorded).Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
@@ -175,10 +177,11 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
 	case decision.Delayed: // kubelet has not started the instance yet
 	case !v.now.Before(deadline):
-		p.failure = &v1alpha1.PodFailure{
-			Pod: p.Name, Reason: v1alpha1.ReasonNoProgress,
-			Message: fmt.Sprintf("not available %s after its update", deadline.Sub(recorded.Changed())),
+		message := fmt.Sprintf("not available %s after its update", deadline.Sub(recorded.Changed()))
+		if !ended {
+			message = fmt.Sprintf("its update has not ended after %s: %s", deadline.Sub(recorded.Changed()), decision.Message)
 		}
+		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: v1alpha1.ReasonNoProgress, Message: message}
 	default:
 		v.again(deadline)
 	}

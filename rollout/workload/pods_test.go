@@ -84,6 +84,9 @@ func (w *world) start(pod *corev1.Pod, status *corev1.ContainerStatus) {
 
 func (w *world) patch(pod *corev1.Pod, step *inplace.Step) {
 	w.t.Helper()
+	if w.refused && step.Subresource == "resize" {
+		return
+	}
 	old, err := json.Marshal(pod)
 	if err != nil {
 		w.t.Fatal(err)
@@ -98,6 +101,7 @@ func (w *world) patch(pod *corev1.Pod, step *inplace.Step) {
 	}
 	w.version++
 	after.ResourceVersion = strconv.Itoa(w.version)
+	w.resized(after)
 	w.pods[pod.Name] = after
 }
 

@@ -48,6 +48,9 @@ type world struct {
 	// holdsByLabel says that the API server has the policy that holds by the label.
 	holdsByLabel bool
 	oneAtATime   bool // controllers replace pods one at a time, else all at once
+	// pending is why kubelet does not carry out a resize to more than a node has; refused says that the API server refuses resizes.
+	pending string
+	refused bool
 }
 
 func template(image string) corev1.PodTemplateSpec {
