@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // Kubelet counts its back-off for each image: the former one, which ran a moment ago, is started with a delay.
@@ -75,5 +78,27 @@ func TestPodThatIsNotReadyAfterTheBackOffFailsAtItsDeadline(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	if w.look(-1); w.policy.Status.FailedPods != 1 || w.progressing() != "False PodsFailed" {
 		t.Errorf("%d failed: %s", w.policy.Status.FailedPods, w.progressing())
+	}
+}
+
+// A drain may be longer than the deadline.
+func TestPodDoesNotFailWhileItDrains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "StatefulSet", 2)
+	w.edit(func(t *corev1.PodTemplateSpec) {
+		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
+	})
+	w.rounds(10)
+	w.policy.Spec.DrainSeconds, w.policy.Spec.FailurePolicy = new(int32(900)), v1alpha1.UpdateFailureUndo
+	w.edit(image("app:2"))
+	for range 150 {
+		w.rounds(1)
+		w.now = w.now.Add(20 * time.Second)
+		if w.policy.Status.FailedPods > 0 {
+			t.Fatalf("%s, failures %v", w.progressing(), w.policy.Status.Failures)
+		}
+	}
+	if w.images()["app:2"] != 2 || w.progressing() != "True Completed" {
+		t.Errorf("images %v, %s", w.images(), w.progressing())
 	}
 }

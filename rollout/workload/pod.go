@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
@@ -187,10 +188,16 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	}
 }
 
-// started returns from when the progress deadline of an update counts: its last write, or later the start of a container whose first
-// instance kubelet's crash back-off has delayed.
+// started returns from when the progress deadline of an update counts: its last write, or later the end of its drain, or the start of a
+// container whose first instance kubelet's crash back-off has delayed.
 func started(pod *corev1.Pod, recorded *record.Record) time.Time {
 	last := recorded.Changed()
+	if closed := gate.Closed(pod); closed != nil {
+		drained := closed.LastTransitionTime.Add(time.Duration(recorded.Extension().DrainSeconds) * time.Second)
+		if drained.After(last) {
+			last = drained
+		}
+	}
 	for name, was := range recorded.Extension().Instances {
 		status := kubelet.StatusOf(pod, name)
 		if status == nil || status.State.Running == nil || status.LastTerminationState.Terminated == nil {
