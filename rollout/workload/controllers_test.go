@@ -137,9 +137,12 @@ func (w *world) revisionController(partition *int32) {
 		})
 	}
 	held := false
-	var replicas int32
+	var replicas, first int32
 	if w.statefulSet != nil {
 		s := w.statefulSet
+		if s.Spec.Ordinals != nil {
+			first = s.Spec.Ordinals.Start
+		}
 		s.Status.ObservedGeneration, s.Status.UpdateRevision = s.Generation, current
 		replicas, held = *s.Spec.Replicas, *partition >= v1alpha1.HeldPartitionMin
 	} else {
@@ -148,7 +151,7 @@ func (w *world) revisionController(partition *int32) {
 		replicas, held = d.Status.DesiredNumberScheduled, d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 	}
 	for i := replicas - 1; i >= 0; i-- {
-		name := fmt.Sprintf("web-%d", i)
+		name := fmt.Sprintf("web-%d", first+i)
 		if pod := w.pods[name]; pod != nil && !held && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != current && (partition == nil || i >= *partition) {
 			delete(w.pods, name)
 			held = w.oneAtATime

@@ -1,6 +1,11 @@
 package workload_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
 
 func TestOwnersPartitionIsKept(t *testing.T) {
 	t.Parallel()
@@ -39,5 +44,24 @@ func TestExcludedPodsDoNotMakeLaterUpdatesImpossible(t *testing.T) {
 	w.rounds(40)
 	if w.created != 2 || w.images()["app:2"] != 2 || w.progressing() != "True Completed" || w.policy.Status.UpdatedPods != 2 {
 		t.Errorf("%d pods replaced, want the 2 of before; images %v, %d updated, %s", w.created, w.images(), w.policy.Status.UpdatedPods, w.progressing())
+	}
+}
+
+// Kubernetes counts the pods that a partition excludes from the first ordinal.
+func TestOwnersPartitionCountsFromTheFirstOrdinal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "StatefulSet", 3)
+	w.statefulSet.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5}
+	clear(w.pods)
+	w.rounds(3)
+	w.created = 0
+	*w.statefulSet.Spec.UpdateStrategy.RollingUpdate.Partition = 1
+	if said := w.previewed(image("app:2")); !slices.Equal(said, []string{"web-7: map[app:app:2]", "web-6: map[app:app:2]", "web-5: excluded"}) {
+		t.Errorf("preview %v", said)
+	}
+	w.edit(image("app:2"))
+	w.rounds(40)
+	if w.pods["web-5"].Spec.Containers[0].Image != "app:1" || w.images()["app:2"] != 2 || w.created > 0 || w.progressing() != "True Completed" {
+		t.Errorf("images %v, %d pods created, %s", w.images(), w.created, w.progressing())
 	}
 }

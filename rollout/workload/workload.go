@@ -35,8 +35,10 @@ type Workload struct {
 	Held, OwnerHolds bool
 	// OnDelete says that the owner has chosen this strategy, also if the workload is held.
 	OnDelete bool
-	// Partition is the partition that the owner of a StatefulSet has set: pods with lower ordinals are not updated.
+	// Partition is the partition that the owner of a StatefulSet has set: this many of its first pods are not updated.
 	Partition int32
+	// firstOrdinal is the ordinal of the first pod of a StatefulSet.
+	firstOrdinal int32
 	// Revision names the template, and Label is the value of the label controller-revision-hash of pods with it; empty
 	// for a Deployment.
 	Revision, Label string
@@ -97,6 +99,9 @@ func FromStatefulSet(s *appsv1.StatefulSet, revisions []*appsv1.ControllerRevisi
 	if held {
 		w.Partition = v1alpha1.HeldPartition - w.Partition
 	}
+	if s.Spec.Ordinals != nil {
+		w.firstOrdinal = s.Spec.Ordinals.Start
+	}
 	w.OnDelete = strategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 	w.hold(held || w.OnDelete)
 	return w, w.readRevisions(s, revisions, func(r *appsv1.ControllerRevision) string { return r.Name })
@@ -154,9 +159,10 @@ func (w *Workload) readRevisions(owner metav1.Object, revisions []*appsv1.Contro
 	return nil
 }
 
-// excludes reports whether the partition that the owner of a StatefulSet has set excludes a pod from updates.
+// excludes reports whether the partition that the owner of a StatefulSet has set excludes a pod from updates. It counts from the first
+// ordinal; the StatefulSet's controller deletes pods below that.
 func (w *Workload) excludes(pod *corev1.Pod) bool {
-	return w.Kind == "StatefulSet" && ordinal(pod.Name) < w.Partition
+	return w.Kind == "StatefulSet" && max(ordinal(pod.Name)-w.firstOrdinal, 0) < w.Partition
 }
 
 // former returns the templates that pods may have and that differ from the present one. Pods that the partition excludes keep theirs.
