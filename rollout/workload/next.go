@@ -112,8 +112,8 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 	}
 	v.accept()
 	labelled := v.holdLabel(observed.HoldsByLabel)
-	v.decision.Finalizer = policy.DeletionTimestamp == nil || v.workload.Held || labelled
-	if !v.workload.Observed {
+	needed := policy.DeletionTimestamp == nil || v.workload.Held || labelled
+	if v.decision.Finalizer = needed || v.unfinishedByOwner(); !v.workload.Observed {
 		return v.decision // its controller will write the workload
 	}
 	v.decision.Status.ObservedTargetGeneration = v.workload.Generation
@@ -125,6 +125,7 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		v.observe(observed)
 		v.proceed(observed)
 	}
+	v.decision.Finalizer = needed || v.unfinishedByOwner() && v.completes()
 	v.count()
 	v.warn(observed.Unheld)
 	return v.decision
@@ -197,7 +198,7 @@ func (v *view) proceed(observed Observation) {
 		v.update(observed)
 	case !w.Held && !w.OwnerHolds:
 		v.notHeld()
-	case w.Held && v.applyDeletionPolicy():
+	case v.applyDeletionPolicy():
 	case v.undone() && (v.decision.Status.Update != nil || v.deleting()):
 		v.undo("this template has failed before") // again, if the former template was not written
 	case v.undone():
@@ -206,28 +207,6 @@ func (v *view) proceed(observed Observation) {
 		v.update(observed)
 	}
 }
-
-// applyDeletionPolicy does what spec.deletionPolicy says about an update in progress, if the policy is being deleted. It reports
-// whether nothing else is to be done.
-func (v *view) applyDeletionPolicy() bool {
-	if !v.deleting() {
-		return false
-	}
-	switch v.policy.Spec.DeletionPolicy {
-	case v1alpha1.UpdateDeletionRelease:
-		v.replacing("the policy is deleted: the controller of the workload replaces the pods")
-		return true
-	case v1alpha1.UpdateDeletionUndo:
-		if v.decision.Status.UndoneRevision == "" || v.undone() {
-			v.undo("the policy is deleted")
-			return true
-		}
-	}
-	return false
-}
-
-// deleting reports whether the policy is being deleted.
-func (v *view) deleting() bool { return v.policy.DeletionTimestamp != nil }
 
 // update updates pods, and finishes when all have the template.
 func (v *view) update(observed Observation) {

@@ -38,7 +38,6 @@ func TestPodsThatTheOwnerHoldsAreReplacedWithinThePace(t *testing.T) {
 	w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
 	w.policy.Spec.Partition = new(intstr.FromInt32(1))
 	w.edit(debug)
-	delete(w.daemonSet.Labels, v1alpha1.LabelHeld)
 	w.rounds(40)
 	if w.created != 3 || w.worst != 1 || w.policy.Status.UpdatedPods != 3 {
 		t.Errorf("%d pods were replaced, %d at a time, %d are updated; want 3, 1, 3", w.created, w.worst, w.policy.Status.UpdatedPods)

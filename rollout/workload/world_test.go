@@ -107,11 +107,13 @@ func (w *world) meta() *metav1.ObjectMeta {
 	return &w.daemonSet.ObjectMeta
 }
 
-// edit changes the template as a user does; the API server holds the workload in the same write.
+// edit changes the template as a user does; the API server, or the owner, holds the workload in the same write.
 func (w *world) edit(change func(*corev1.PodTemplateSpec)) {
 	change(w.template())
 	w.meta().Generation++
-	w.meta().Labels[v1alpha1.LabelHeld] = "true"
+	if w.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner {
+		w.meta().Labels[v1alpha1.LabelHeld] = "true"
+	}
 	switch {
 	case w.deployment != nil:
 		w.deployment.Spec.Paused = true
