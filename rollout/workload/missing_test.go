@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -60,6 +61,26 @@ func TestMissingPodsDoNotStopTheEndOfAnUpdate(t *testing.T) {
 	}
 	if len(w.pods) != 2 || w.images()["app:2"] != 2 || w.meta().Labels[v1alpha1.LabelHeld] != "" {
 		t.Errorf("images %v, labels %v, %s", w.images(), w.meta().Labels, w.progressing())
+	}
+}
+
+// Its node is down, it has a finalizer, or its grace period is long. Its workload has replaced it.
+func TestPodThatStaysTerminatingDoesNotStopTheEndOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 3)
+		for _, pod := range w.pods {
+			old := pod.DeepCopy()
+			old.Name, old.UID, old.OwnerReferences[0].UID = "old", "old", "a-former-owner" // the controllers of the test ignore it
+			old.DeletionTimestamp = &metav1.Time{Time: w.now.Add(-time.Hour)}
+			w.pods["old"] = old
+			break
+		}
+		w.edit(image("app:2"))
+		w.rounds(40)
+		if w.images()["app:2"] != 3 || w.created > 0 || w.progressing() != "True Completed" || w.meta().Labels[v1alpha1.LabelHeld] != "" {
+			t.Errorf("%s: images %v, %d pods created, %s, labels %v", kind, w.images(), w.created, w.progressing(), w.meta().Labels)
+		}
 	}
 }
 

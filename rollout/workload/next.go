@@ -230,14 +230,15 @@ func (v *view) update(observed Observation) {
 }
 
 // complete reports whether the update has ended: every pod that is not excluded has the template and is available. A pod that is
-// missing is created with the new template at the end, so the pace has to allow that.
+// missing is created with the new template at the end, so the pace has to allow that. Pods that are being deleted do not matter: they
+// may stay for long, for example if their node is down.
 func (v *view) complete() bool {
 	if missing := v.size() - len(v.pods); missing > 0 {
 		if allowed, _, _ := v.allowed(); allowed < missing {
 			return false
 		}
 	}
-	return v.followed() && len(v.ending) == 0 && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
+	return v.followed() && !slices.ContainsFunc(v.pods, func(p *pod) bool { return !p.excluded && !p.done() })
 }
 
 // followed reports whether every pod that the owner of a StatefulSet does not exclude has the template, available or not,
