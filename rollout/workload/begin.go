@@ -54,7 +54,7 @@ func (v *view) outdated() []*pod {
 // take makes as many pods unavailable as allowed. A pod whose image is pulled keeps its place.
 func (v *view) take(observed Observation, left []*pod, kind ActionKind, late *latePulls) {
 	allowed, reason, message := v.allowed()
-	free := budget.New(v.limit(), v.budgets(), v.size()-len(v.pods), 0, v.disruptions(observed))
+	free := budget.New(v.limit(), v.counted(), v.size()-len(v.pods), 0, v.disruptions(observed))
 	begun, pulling, heldBy := 0, false, ""
 	for _, p := range left {
 		if begun == allowed {
@@ -104,10 +104,13 @@ func (v *view) allowed() (n int, reason, message string) {
 	if v.deleting() || v.goesBack() { // the update is completed first
 		return math.MaxInt, "", ""
 	}
-	have := 0
+	have, unseen := 0, 0
 	for _, p := range v.pods {
 		if p.stage != outdated {
 			have++
+		}
+		if p.unseen {
+			unseen++
 		}
 	}
 	if steps := v.policy.Spec.Steps; len(steps) > 0 {
@@ -119,7 +122,7 @@ func (v *view) allowed() (n int, reason, message string) {
 		if v.decision.Status.StepTime != nil {
 			message += until
 		}
-		return max(0, v.goal(i)-have), v1alpha1.ReasonStep, message
+		return max(0, v.goal(i)-have+unseen), v1alpha1.ReasonStep, message
 	}
 	if kept := v.partition(); kept > 0 {
 		left := min(kept, len(v.pods)-have) // the partition can be written when pods have the template
@@ -198,6 +201,18 @@ func (v *view) budgets() []budget.Pod {
 	pods := make([]budget.Pod, len(v.pods))
 	for i, p := range v.pods {
 		pods[i] = p.budget
+	}
+	return pods
+}
+
+// counted returns the pods that count for maxUnavailable. A node that is down does not stop the update of a DaemonSet, as with its own
+// controller.
+func (v *view) counted() []budget.Pod {
+	pods := make([]budget.Pod, 0, len(v.pods))
+	for _, p := range v.pods {
+		if v.workload.Kind != "DaemonSet" || !p.unseen || !p.budget.Stuck {
+			pods = append(pods, p.budget)
+		}
 	}
 	return pods
 }

@@ -183,6 +183,12 @@ func (w *world) create(name string, owner types.UID, t *corev1.PodTemplateSpec, 
 // kubelet starts containers whose image has changed. A new instance is ready a round later, unless its image crashes.
 func (w *world) kubelet() {
 	for _, pod := range w.pods {
+		if w.down[pod.Name] {
+			continue
+		}
+		if pod.Status.ObservedGeneration != 0 {
+			pod.Status.ObservedGeneration = pod.Generation
+		}
 		ready := true
 		for i := range pod.Spec.Containers {
 			ready = w.container(pod, &pod.Spec.Containers[i]) && ready

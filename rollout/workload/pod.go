@@ -16,11 +16,9 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
-	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -46,7 +44,9 @@ type pod struct {
 	// excluded says that the partition of the owner excludes the pod.
 	excluded bool
 	// stale says that an update to an earlier template is in progress, although the pod has the present one.
-	stale   bool
+	stale bool
+	// unseen says that kubelet has not observed the update of a pod that was not ready before: its node is down.
+	unseen  bool
 	failure *v1alpha1.PodFailure
 }
 
@@ -144,6 +144,7 @@ func (v *view) setStage(p *pod) {
 		v.failNew(p)
 		return
 	}
+	p.unseen = unreadyBefore(p.Pod, recorded) && unobserved(p.Pod)
 	v.fail(p, recorded, &decision)
 }
 
@@ -177,6 +178,7 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
 	case decision.Delayed: // kubelet has not started the instance yet
+	case p.unseen, unreadyBefore(p.Pod, recorded) && unreplaced(p.Pod, recorded): // its node was down before the update, or has just come back
 	case !v.now.Before(deadline):
 		message := fmt.Sprintf("not available %s after its update", deadline.Sub(recorded.Changed()))
 		if !ended {
@@ -188,29 +190,6 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	}
 }
 
-// started returns from when the progress deadline of an update counts: its last write, or later the end of its drain, or the start of a
-// container whose first instance kubelet's crash back-off has delayed.
-func started(pod *corev1.Pod, recorded *record.Record) time.Time {
-	last := recorded.Changed()
-	if closed := gate.Closed(pod); closed != nil {
-		drained := closed.LastTransitionTime.Add(time.Duration(recorded.Extension().DrainSeconds) * time.Second)
-		if drained.After(last) {
-			last = drained
-		}
-	}
-	for name, was := range recorded.Extension().Instances {
-		status := kubelet.StatusOf(pod, name)
-		if status == nil || status.State.Running == nil || status.LastTerminationState.Terminated == nil {
-			continue
-		}
-		first := was.ContainerID != "" && was.ContainerID == status.LastTerminationState.Terminated.ContainerID
-		if at := status.State.Running.StartedAt.Time; first && at.After(last) {
-			last = at
-		}
-	}
-	return last
-}
-
 // failNew sets that a pod which was created with the new template has failed, as on a new node of a DaemonSet.
 func (v *view) failNew(p *pod) {
 	update := v.decision.Status.Update
@@ -218,9 +197,6 @@ func (v *view) failNew(p *pod) {
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: v1alpha1.ReasonPodsFailed, Message: "the pod was created with the new template and is not ready"}
 	}
 }
-
-// defaultProgressDeadline is the default of progressDeadlineSeconds in the CRD.
-const defaultProgressDeadline int32 = 600
 
 // annotationDeletionCost is of KEP-2255.
 const annotationDeletionCost = "controller.kubernetes.io/pod-deletion-cost"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -101,6 +102,9 @@ func (w *world) patch(pod *corev1.Pod, step *inplace.Step) {
 	}
 	w.version++
 	after.ResourceVersion = strconv.Itoa(w.version)
+	if !apiequality.Semantic.DeepEqual(pod.Spec, after.Spec) {
+		after.Generation++
+	}
 	w.resized(after)
 	w.pods[pod.Name] = after
 }

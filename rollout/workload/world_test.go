@@ -51,6 +51,7 @@ type world struct {
 	// pending is why kubelet does not carry out a resize to more than a node has; refused says that the API server refuses resizes.
 	pending string
 	refused bool
+	down    map[string]bool // pods whose nodes are down
 }
 
 func template(image string) corev1.PodTemplateSpec {
