@@ -129,8 +129,8 @@ func TestManagerUndoesOnlyWhereAPolicySaysSo(t *testing.T) {
 	t.Parallel()
 	undo := shipped(t, "manager/*.yaml", "refit-manager-undo")
 	for name, tc := range map[string]struct {
-		kind, name, spec, after string
-		accepted, refused       bool
+		kind, name, spec, after         string
+		accepted, gone, undone, refused bool
 	}{
 		"Pause":                  {kind: "Deployment", name: "web", spec: `,"failurePolicy":"Pause","deletionPolicy":"Finish"`, after: workload("", "", "b"), accepted: true, refused: true},
 		"release":                {kind: "Deployment", name: "web", spec: `,"failurePolicy":"Pause"`, after: workload("", resumed, "a"), accepted: true},
@@ -140,10 +140,17 @@ func TestManagerUndoesOnlyWhereAPolicySaysSo(t *testing.T) {
 		"of another kind":        {kind: "StatefulSet", name: "web", after: workload("", "", "b"), accepted: true},
 		"that is not accepted":   {kind: "Deployment", name: "web", after: workload("", "", "b")},
 		"of another by its name": {kind: "Deployment", name: "we", after: workload("", "", "b"), accepted: true},
+		// Somebody has changed the policy after the undo, and then deletes it.
+		"deleted after an undo":       {kind: "Deployment", name: "web", spec: `,"failurePolicy":"Pause"`, after: workload("", "", "b"), accepted: true, gone: true, undone: true},
+		"deleted, nothing was undone": {kind: "Deployment", name: "web", spec: `,"failurePolicy":"Pause"`, after: workload("", "", "b"), accepted: true, gone: true, refused: true},
+		"undone, and not deleted":     {kind: "Deployment", name: "web", spec: `,"failurePolicy":"Pause"`, after: workload("", "", "b"), accepted: true, undone: true, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy := write{kind: tc.kind, targets: tc.name, spec: tc.spec, accepted: tc.accepted}.policy()
+			policy := write{kind: tc.kind, targets: tc.name, spec: tc.spec, accepted: tc.accepted, gone: tc.gone}.policy()
+			if tc.undone {
+				policy = strings.Replace(policy, `"status":{`, `"status":{"undoneRevision":"r",`, 1)
+			}
 			r := review{user: byManager, operation: admission.Update, kind: "Deployment", name: "web", params: policy, oldObject: workload("", "", "a"), object: tc.after}
 			r.oldObject, r.object = typed(r.oldObject), typed(r.object)
 			if _, refused := undo.evaluate(t, r); tc.refused != (refused != "") {
