@@ -56,6 +56,23 @@ func (v *view) finish() {
 	}
 }
 
+// relabel sets the label of the present revision for a template that is equal to the one before although it is written differently, such
+// as memory of 1024Mi instead of 1Gi: the controllers of StatefulSets and DaemonSets take it for another one, and would replace the
+// pods. It reports whether a pod needs the label. A pod of an unknown revision may have another template.
+func (v *view) relabel() bool {
+	needed := false
+	for _, p := range v.pods {
+		if !p.labelled && !p.excluded && v.workload.revisions[p.Labels[appsv1.ControllerRevisionHashLabelKey]] != nil {
+			needed = true
+			v.act(Action{Kind: ActionLabel, Pod: p.Pod, Label: v.workload.Label})
+		}
+	}
+	if needed {
+		v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonUpdating, "all pods have the template; they get the label of its revision")
+	}
+	return needed
+}
+
 // excludedPods returns the end of a message about all pods: how many of them the partition of a StatefulSet excludes.
 func (v *view) excludedPods() string {
 	n := 0

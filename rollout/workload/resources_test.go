@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -77,6 +78,39 @@ func TestPodThatCannotGoBackHasFailed(t *testing.T) {
 		if slices.ContainsFunc(w.last.Actions, func(a workload.Action) bool { return a.Kind == workload.ActionUpdate }) ||
 			len(w.policy.Status.Failures) != 1 || w.policy.Status.Failures[0].Pod != pod.Name || w.policy.Status.Failures[0].Reason != v1alpha1.ReasonNotInPlace {
 			t.Errorf("%s: actions %v, failures %v", kind, w.last.Actions, w.policy.Status.Failures)
+		}
+	}
+}
+
+// The controllers of StatefulSets and DaemonSets compare the text of templates. A pod of a revision that is not known is theirs.
+func TestTemplateThatIsOnlyWrittenDifferentlyReplacesNoPod(t *testing.T) {
+	t.Parallel()
+	memory := func(size string) func(*corev1.PodTemplateSpec) {
+		return func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}
+		}
+	}
+	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
+		for unknown := range 2 {
+			w := newWorld(t, kind, 3)
+			w.edit(memory("1Gi"))
+			w.rounds(20)
+			former := w.target().Label
+			w.created = 0
+			w.policy.Spec.PodUpdatePolicy = v1alpha1.PodUpdateInPlaceOnly
+			w.edit(memory("1073741824"))
+			if unknown > 0 {
+				w.pods["web-1"].Labels[appsv1.ControllerRevisionHashLabelKey] = "unknown"
+			}
+			w.rounds(20)
+			if label := w.target().Label; w.created != unknown || label == former || w.progressing() != "True Completed" || w.meta().Labels[v1alpha1.LabelHeld] != "" {
+				t.Errorf("%s: %d pods created, want %d; revision %s, %s before; %s, labels %v", kind, w.created, unknown, label, former, w.progressing(), w.meta().Labels)
+			}
+			for name, pod := range w.pods {
+				if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != w.target().Label {
+					t.Errorf("%s: %s has revision %s", kind, name, got)
+				}
+			}
 		}
 	}
 }
