@@ -67,7 +67,11 @@ func (w *watcher) follow(ctx context.Context, list client.ObjectList) error {
 var errWatch = errors.New("the API server has ended the watch")
 
 func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) error {
-	objects, err := w.list(ctx, list)
+	empty, ok := list.DeepCopyObject().(client.ObjectList) // the client decodes into the objects of a list that has some
+	if !ok {
+		return fmt.Errorf("list %T: not a list", list) // cannot happen
+	}
+	objects, err := w.list(ctx, empty)
 	if err != nil {
 		return err
 	}

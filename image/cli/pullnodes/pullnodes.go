@@ -132,7 +132,11 @@ func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference
 	key := client.ObjectKeyFromObject(job)
 	silent := console.Silent{Output: c.Output, Kind: "ImagePullJobs", Feature: "images"}
 	for {
-		err := c.API.Get(ctx, key, job)
+		now := &v1beta1.ImagePullJob{} // empty: the client leaves fields that it does not read
+		err := c.API.Get(ctx, key, now)
+		if err == nil {
+			now.DeepCopyInto(job)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -126,6 +126,31 @@ func TestPullIsFollowedAfterAnOutageOfTheAPIServer(t *testing.T) {
 	})
 }
 
+// The Secret that was missing is no reason of the failure.
+func TestAJobThatIsReadAgainHasNothingOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.status = ended(0, 0)
+		responses := []string{
+			`{"metadata":{"name":"x"},"status":{"startTime":"2026-11-27T09:00:00Z","desired":1,"active":1,"message":"Secret shop/nope: not found"}}`,
+			`{"metadata":{"name":"x"},"status":{"startTime":"2026-11-27T09:00:00Z","completionTime":"2026-11-27T09:00:01Z","failed":1,"failedNodes":["node-1"],"desired":1}}`,
+		}
+		f.config.API = interceptor.NewClient(f.config.API.(client.WithWatch), interceptor.Funcs{
+			// Like the client of the API server this does not reset the object.
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+				response := responses[0]
+				responses = responses[1:]
+				return json.Unmarshal([]byte(response), o)
+			},
+		})
+		err := pullnodes.Run(t.Context(), f.config)
+		if !errors.Is(err, pullnodes.ErrFailed) || strings.Contains(err.Error(), "Secret") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 func TestNameOfTheJob(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
