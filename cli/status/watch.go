@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Watch prints the objects in progress, and then a line whenever an object has changed, until ctx ends. It returns nil
@@ -119,6 +122,7 @@ func (w *watcher) print(line Line, silently bool) {
 	if line.Detail != "" {
 		text += " " + line.Detail
 	}
+	text = foreign.Printable(strings.Join(strings.Fields(text), " ")) // images and messages are text of others
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.last[line.key()] == text {

@@ -62,3 +62,22 @@ func TestAListAfterAWatchHasNothingOfTheListBefore(t *testing.T) {
 		}
 	})
 }
+
+// Images and messages are text of others: they can neither begin a line, which would look as another object, nor clear the screen.
+func TestALineOfAWatchIsOneLineWithoutControlCharacters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		job := pull(func(s *v1beta1.ImagePullJobStatus) { s.Message = "unauthorized:\x1b[1A\r\nlog in" })
+		job.Spec.Image = "x\n12:00:00 restartrollout/web deployment/web Succeeded 5/5\x1b[2J"
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var out strings.Builder
+		if err := status.Watch(ctx, status.Config{API: cluster(t, job), Namespace: "shop", Now: func() time.Time { return noon }}, &out); err != nil {
+			t.Fatal(err)
+		}
+		const want = "12:00:00 imagepulljob/warm x 12:00:00 restartrollout/web deployment/web Succeeded 5/5[2J Pulling 1/3 unauthorized:[1A log in\n"
+		if got := out.String(); got != want {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/cli/timeline/svg"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Formats are the values of --output; empty is text.
@@ -154,7 +155,7 @@ func (c Config) about(ctx context.Context, request *v1beta1.ContainerRecreateReq
 
 // text writes a table.
 func (r *report) text(out io.Writer) error {
-	fmt.Fprintf(out, "%s: %s\n", r.line.Name, r.summary())
+	fmt.Fprintln(out, foreign.Printable(r.line.Name+": "+r.summary()))
 	for _, note := range r.notes {
 		fmt.Fprintln(out, note)
 	}
@@ -177,7 +178,11 @@ func (r *report) text(out io.Writer) error {
 		default:
 			at, after = m.Time.UTC().Format("15:04:05.000"), fmt.Sprintf("%.3fs", m.at.Sub(begin).Seconds())
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", at, after, m.Pod, cmp.Or(m.Container, "-"), m.What, source)
+		cells := []string{at, after, m.Pod, cmp.Or(m.Container, "-"), m.What, source}
+		for i, cell := range cells {
+			cells[i] = foreign.Printable(cell) // components of Events and messages are text of others
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return err

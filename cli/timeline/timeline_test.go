@@ -199,6 +199,19 @@ func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 	}
 }
 
+// Who may create Events, or requests, cannot write a line or control the terminal.
+func TestTextOfOthersDoesNotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	lines := strings.Count(c.run(t, "", "crr/web-x"), "\n")
+	c.request.Annotations[v1beta1.AnnotationRequestedBy] = "alice\x1b[2J\nroot"
+	c.events[0].ReportingController, c.events[0].Source.Component = "", "refit-daemon\n12:00:00\tevil\x1b[2J"
+	out := c.run(t, "", "crr/web-x")
+	if strings.Count(out, "\n") != lines || strings.Contains(out, "\x1b") || !strings.Contains(out, "by refit-daemon12:00:00evil[2J\n") {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestPictureOfARequest(t *testing.T) {
 	t.Parallel()
 	c := newCluster()

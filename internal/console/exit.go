@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Exit codes.
@@ -45,12 +47,13 @@ func ExitCode(err error) int {
 // Message returns the text of an error for the user. In wrong usage it says what is wrong, without the word for all of these errors.
 func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ") }
 
-// Line returns the line with which a command ends that has failed. It begins as kubectl's.
+// Line returns the line with which a command ends that has failed. It begins as kubectl's. Errors may have text of others, so it has no
+// control characters, except line breaks and tabs.
 func Line(err error) string {
 	if ExitCode(err) == ExitFailed && apierrors.IsNotFound(err) {
-		return "Error from server (NotFound): " + err.Error()
+		return foreign.PrintableLines("Error from server (NotFound): " + err.Error())
 	}
-	return "error: " + Message(err)
+	return foreign.PrintableLines("error: " + Message(err))
 }
 
 // Cause returns why a command's context has ended: its own timeout with the error given as the cause, or else the user.

@@ -9,10 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Output prints one line for each thing that is done or waited for. On a terminal the line of the current wait is updated
 // in place. It is cut to the width of the terminal until the wait ends, because a line that wraps cannot be replaced.
+//
+// Messages may have text of others, for example of an object's status. Control characters in them are dropped, except line breaks and
+// tabs, so that they cannot change what the terminal shows.
 type Output struct {
 	to       io.Writer
 	terminal bool
@@ -36,12 +41,12 @@ func NewOutput(to io.Writer, terminal bool) *Output {
 
 const clearLine = "\r\x1b[K"
 
-// Print writes text without changes.
+// Print writes text without the time before it.
 func (o *Output) Print(format string, args ...any) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.end()
-	fmt.Fprintf(o.to, format, args...)
+	fmt.Fprint(o.to, printable(format, args...))
 	o.draw()
 }
 
@@ -50,32 +55,38 @@ func (o *Output) Say(format string, args ...any) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.end()
-	o.last = fmt.Sprintf(format, args...)
+	o.last = printable(format, args...)
 	fmt.Fprintf(o.to, "%s %s\n", o.clock(), o.last)
 	o.draw()
+}
+
+// printable returns a message without control characters.
+func printable(format string, args ...any) string {
+	return foreign.PrintableLines(fmt.Sprintf(format, args...))
 }
 
 // Wait prints what the command waits for, once.
 func (o *Output) Wait(format string, args ...any) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	text := fmt.Sprintf(format, args...)
-	if text == o.last {
+	message := printable(format, args...)
+	if message == o.last {
 		return
 	}
 	o.end()
-	o.last, o.since, o.pending = text, time.Now(), o.terminal
-	o.show(text)
+	o.last, o.since, o.pending = message, time.Now(), o.terminal
+	o.show(message)
 }
 
 // progressInterval is the time between lines of progress without a terminal.
 const progressInterval = 5 * time.Second
 
 // Progress prints the progress of the current wait. On a terminal it replaces the previous line.
-func (o *Output) Progress(text string) {
+func (o *Output) Progress(progress string) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if text == o.last || !o.terminal && o.progress && time.Since(o.since) < progressInterval {
+	message := foreign.PrintableLines(progress)
+	if message == o.last || !o.terminal && o.progress && time.Since(o.since) < progressInterval {
 		return
 	}
 	if o.pending && o.progress {
@@ -83,8 +94,8 @@ func (o *Output) Progress(text string) {
 		o.pending = false
 	}
 	o.end()
-	o.last, o.since, o.pending, o.progress = text, time.Now(), o.terminal, true
-	o.show(text)
+	o.last, o.since, o.pending, o.progress = message, time.Now(), o.terminal, true
+	o.show(message)
 }
 
 // Tick updates the line of the current wait.
@@ -98,8 +109,8 @@ func (o *Output) Tick() {
 }
 
 // show prints the current wait: the whole line, or the part that can be replaced.
-func (o *Output) show(text string) {
-	line := o.clock() + " " + text
+func (o *Output) show(message string) {
+	line := o.clock() + " " + message
 	if !o.terminal {
 		fmt.Fprintln(o.to, line)
 		return
@@ -149,7 +160,8 @@ func (o *Output) Size() (columns, lines int) {
 
 // Region updates lines at the end of a terminal in place: they replace the previous lines, and other messages are printed
 // above them. They must not be longer than what Size returns. If there are too many, the last ones are shown. Without a
-// terminal nothing is shown.
+// terminal nothing is shown. Lines may have colours, so control characters are not dropped here: text of others is passed
+// through Cut.
 func (o *Output) Region(lines []string) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -190,11 +202,15 @@ func (o *Output) end() {
 	}
 }
 
-// Cut returns the beginning of a text that fits into a number of columns, with an ellipsis for the rest.
+// spaces replaces what ends a line, or takes several columns.
+var spaces = strings.NewReplacer("\n", " ", "\t", " ")
+
+// Cut returns the beginning of a text that fits into a number of columns, with an ellipsis for the rest. It is one line without
+// control characters.
 func Cut(text string, columns int) string {
-	runes := []rune(text)
+	runes := []rune(foreign.Printable(spaces.Replace(text)))
 	if len(runes) <= columns {
-		return text
+		return string(runes)
 	}
 	return string(runes[:max(columns-1, 0)]) + "…"
 }

@@ -80,7 +80,7 @@ func (c column) of(r *row) string {
 	cell := c.cell(r)
 	if long := utf8.RuneCountInString(cell) - c.width; long > 0 && c.left {
 		runes := []rune(cell)
-		return "…" + string(runes[long+1:])
+		cell = "…" + string(runes[long+1:])
 	}
 	return console.Cut(cell, c.width)
 }

@@ -71,6 +71,18 @@ shop-backend-97fb7f697-x2x7k  app        0.2s    1.4s    -       failed: Restaâ€
 	}
 }
 
+// The reason of a failure and the ID of an instance are text of an object's status.
+func TestCellsDoNotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	b := New()
+	pod := podOf("web-0", "new\x1b[2J")
+	b.Update(pod, Progress{Containers: []string{"app"}, Old: map[string]string{"app": "containerd://1\n2"}, State: "blocked: \x1b[2JOh\nno", Ended: true, Failed: true}, after(1))
+	lines := b.Lines(console.Colour(true), 119, 23)
+	if len(lines) != 2 || strings.Contains(strings.Join(lines, ""), "\n") || strings.Contains(lines[1], "\x1b[2J") || !strings.HasSuffix(lines[1], "\x1b[31mblocked: [2JOh no\x1b[0m") {
+		t.Errorf("%q", lines)
+	}
+}
+
 // With more rows than lines a line says how many are left out, and failures are among those that are shown.
 func TestTableHasNoMoreLinesThanTheTerminal(t *testing.T) {
 	t.Parallel()
