@@ -3,12 +3,10 @@
 package logs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +36,8 @@ type Config struct {
 	Timestamps bool
 	// Follow continues with new lines of the container, and with its next instances, until the pod has ended.
 	Follow bool
+	// Notes is where a gap in a followed log is explained.
+	Notes io.Writer
 }
 
 // Run writes the log.
@@ -56,12 +56,17 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 	seen := ""
 	for {
 		status := r.status(&pod)
-		if status != nil && status.ContainerID != "" && status.ContainerID != seen {
+		switch {
+		case status != nil && status.ContainerID != "" && status.ContainerID != seen:
 			seen = status.ContainerID
 			if err := r.present(ctx, status); err != nil {
 				return err
 			}
-		} else if seen == "" && !r.Follow {
+		case seen != "":
+			if err := r.resume(ctx); err != nil {
+				return err
+			}
+		case !r.Follow:
 			return fmt.Errorf("%w: container %s has not been started yet", console.ErrFailed, r.Container)
 		}
 		if !r.Follow {
@@ -79,6 +84,10 @@ type reader struct {
 	Config
 	out io.Writer
 	key client.ObjectKey
+
+	last       time.Time // of the last line of the instance, if it is followed
+	ended      time.Time // when the last stream of the instance has ended, or was begun
+	unreadable bool      // a note has said that the log cannot be read
 }
 
 // choose returns the container with the configured name, or the only one.
@@ -114,7 +123,7 @@ func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	fmt.Fprintf(r.out, "==> %s: previous instance %s, ended %s with exit code %d <==\n", r.Container, short(last.ContainerID), clock(last.FinishedAt.Time), last.ExitCode)
-	err := r.copy(ctx, &corev1.PodLogOptions{Previous: true})
+	err := r.begin(ctx, &corev1.PodLogOptions{Previous: true})
 	if errors.Is(err, errGone) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
 		fmt.Fprintln(r.out, "its log is gone")
 		return nil
@@ -129,55 +138,23 @@ func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) er
 		since = "since " + clock(status.State.Running.StartedAt.Time)
 	}
 	fmt.Fprintf(r.out, "==> %s: instance %s, %s, restarts %d <==\n", r.Container, short(status.ContainerID), since, status.RestartCount)
-	err := r.copy(ctx, &corev1.PodLogOptions{Follow: r.Follow})
+	err := r.begin(ctx, &corev1.PodLogOptions{Follow: r.Follow})
 	if r.Follow && apierrors.IsBadRequest(err) { // the instance has ended meanwhile
 		return nil
 	}
 	return err
 }
 
-// errGone means that kubelet finds no log of the previous instance.
-var errGone = errors.New("the log is gone")
+const (
+	// relist bounds how long a lost watch goes unnoticed.
+	relist = 10 * time.Second
+	// again is the time between the end of a stream and the next one of the same instance. The status of the pod has usually changed
+	// by then if the stream has ended because the instance has.
+	again = time.Second
+)
 
-func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error {
-	options.Container, options.Timestamps = r.Container, r.Timestamps
-	if r.Since > 0 {
-		options.SinceSeconds = new(int64(math.Ceil(r.Since.Seconds())))
-	}
-	if r.Tail >= 0 {
-		options.TailLines = &r.Tail
-	}
-	stream, err := r.Open(ctx, r.key.Namespace, r.key.Name, options)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	text := bufio.NewReader(stream)
-	for first := true; ; first = false {
-		line, err := text.ReadString('\n')
-		if first && options.Previous && errors.Is(err, io.EOF) && kubelet.LogIsGone(line) {
-			return errGone
-		}
-		if line != "" {
-			if _, err := io.WriteString(r.out, strings.TrimSuffix(line, "\n")+"\n"); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return err
-		}
-	}
-}
-
-// relist bounds how long a lost watch goes unnoticed.
-const relist = 10 * time.Second
-
-// next returns the pod when there is another instance of the container; nil if there will be none.
+// next returns the pod when there is another instance of the container, or when the one that was seen is still running after a pause; nil if
+// there will be none.
 func (r *reader) next(ctx context.Context, seen string) (*corev1.Pod, error) {
 	for {
 		pod, done, err := r.look(ctx, seen)
@@ -199,10 +176,15 @@ func (r *reader) look(ctx context.Context, seen string) (pod *corev1.Pod, done b
 	if err := r.API.Get(waiting, r.key, pod); err != nil {
 		return nil, apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
+	pause := time.NewTimer(again)
+	defer pause.Stop()
+	paused := false
 	for {
 		status := r.status(pod)
 		switch {
 		case status != nil && status.ContainerID != "" && status.ContainerID != seen && status.State.Waiting == nil:
+			return pod, true, nil
+		case paused && status != nil && status.ContainerID != "" && status.ContainerID == seen && status.State.Running != nil:
 			return pod, true, nil
 		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 			return nil, true, nil
@@ -210,6 +192,8 @@ func (r *reader) look(ctx context.Context, seen string) (pod *corev1.Pod, done b
 		select {
 		case <-waiting.Done():
 			return nil, false, nil
+		case <-pause.C:
+			paused = true
 		case event, open := <-changes.ResultChan():
 			changed, ok := event.Object.(*corev1.Pod)
 			if !open || !ok {

@@ -18,6 +18,7 @@ import (
 
 const logsLong = `Show the log of a container on both sides of its last restart: the end of the previous instance, and the present one. With
 --follow it goes on with the instances that come after further restarts, where "kubectl logs --follow" ends.
+A log whose stream ends while the instance is running, for example because kubelet is restarted, is opened again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
 
@@ -45,7 +46,7 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			config.Open = openLog(pods)
+			config.Open, config.Notes = openLog(pods), cmd.ErrOrStderr()
 			if err = logs.Run(cmd.Context(), config, cmd.OutOrStdout(), name); cmd.Context().Err() != nil {
 				return console.ErrInterrupted
 			}
