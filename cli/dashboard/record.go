@@ -19,10 +19,10 @@ const maxPicture = 100
 // Record writes a rollout as one file of HTML, which needs nothing else and has no script.
 func Record(ctx context.Context, config Config, out io.Writer, target string) error {
 	kind, name, ok := console.KindName(target)
-	switch kind {
-	case kindRestart, "restartrollouts", "rr":
+	switch {
+	case console.IsRestartRollout(kind):
 		kind = kindRestart
-	case kindPolicy, "inplaceupdatepolicies", "iup":
+	case console.IsPolicy(kind):
 		kind = kindPolicy
 	default:
 		ok = false

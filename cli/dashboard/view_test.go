@@ -250,12 +250,15 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, answer{body: out.String()}, "restartrollout/web-x", "web-0002", "container app: stopping", "data:image/svg&#43;xml;base64,", "style-src 'sha256-", "Recorded at")
+	if err := Record(t.Context(), Config{API: api, Namespace: "shop", Now: time.Now}, &bytes.Buffer{}, "restartrollout.refit.dev/web-x"); err != nil {
+		t.Errorf("the name that -o name prints: %v", err)
+	}
 	for _, no := range []string{"<script", "<a ", "<link", "/assets/", "href="} {
 		if strings.Contains(out.String(), no) {
 			t.Errorf("%s in the file", no)
 		}
 	}
-	for _, wrong := range []string{"web", "pod/web-0000"} {
+	for _, wrong := range []string{"web", "pod/web-0000", "restartrollout.apps/web-x"} {
 		if err := Record(t.Context(), Config{API: api, Namespace: "shop", Now: time.Now}, &out, wrong); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}

@@ -41,13 +41,12 @@ type Target struct{ Request, Rollout, Policy string }
 // ParseTarget reads crr/NAME, restartrollout/NAME or inplaceupdatepolicy/NAME, with the names of the kinds that kubectl accepts.
 func ParseTarget(text string) (Target, error) {
 	if kind, name, ok := console.KindName(text); ok {
-		kind, _, _ = strings.Cut(kind, ".")
-		switch kind {
-		case "crr", "containerrecreaterequest", "containerrecreaterequests":
+		switch {
+		case console.IsRequest(kind):
 			return Target{Request: name}, nil
-		case "restartrollout", "restartrollouts":
+		case console.IsRestartRollout(kind):
 			return Target{Rollout: name}, nil
-		case "inplaceupdatepolicy", "inplaceupdatepolicies", "iup":
+		case console.IsPolicy(kind):
 			return Target{Policy: name}, nil
 		}
 	}

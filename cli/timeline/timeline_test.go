@@ -267,6 +267,7 @@ func TestTargets(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]timeline.Target{
 		"crr/a": {Request: "a"}, "ContainerRecreateRequest.apps.kruise.io/a": {Request: "a"}, "restartrollout/b": {Rollout: "b"}, "restartrollout.refit.dev/b": {Rollout: "b"},
+		"rr/b": {Rollout: "b"}, "inplaceupdatepolicy.refit.dev/c": {Policy: "c"}, "restartrollout.apps/b": {}, "crr.refit.dev/a": {},
 		"a": {}, "crr/": {}, "pod/a": {}, "crr/a/b": {},
 	} {
 		got, err := timeline.ParseTarget(text)

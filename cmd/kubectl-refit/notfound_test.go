@@ -112,6 +112,10 @@ func TestObjectThatIsNotThereIsSaidInTheWordsOfKubectl(t *testing.T) {
 		"files update nope --version=2 --url=https://files.example.com/a": pods, "files rollback nope": pods, "files history nope": pods,
 		"why nope": pods, "why deployment/nope": deployments, "logs nope": pods, "probe ls nope": pods,
 		"timeline crr/nope": requests, "timeline restartrollout/nope": rollouts, "timeline iup/nope": policies,
+		// as --output=name prints them
+		"rollout status restartrollout.refit.dev/nope": rollouts, "rollout pause sidecarset.apps.kruise.io/nope": sets, "rollout pause deployment.apps/nope": deployments,
+		"rollout resume inplaceupdatepolicy.refit.dev nope": policies, "timeline containerrecreaterequest.apps.kruise.io/nope": requests,
+		"why deployment.apps/nope": deployments, "set image deployment.apps/nope app=app:2": deployments,
 		"dashboard restartrollout/nope --record=" + page: rollouts, "dashboard iup/nope --record=" + page: policies,
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,12 +34,6 @@ type kinds struct {
 	sidecarSet func(context.Context, sidecarsetcli.Config, *console.Output, io.Writer, string) error
 }
 
-// Names of kinds that kubectl accepts.
-var (
-	restartRollouts = []string{"restartrollout", "restartrollouts", "rr"}
-	sidecarSetKinds = []string{"sidecarset", "sidecarsets"}
-)
-
 // subcommand completes a command of rollout. timeout is its flag; nil if it has none.
 func (r rollouts) subcommand(cmd *cobra.Command, timeout *time.Duration, does kinds) *cobra.Command {
 	cmd.Use += " (KIND/NAME | KIND NAME)"
@@ -66,9 +59,9 @@ func (r rollouts) subcommand(cmd *cobra.Command, timeout *time.Duration, does ki
 		}
 		kind, name, ok := console.KindName(object)
 		switch {
-		case ok && slices.Contains(restartRollouts, kind):
+		case ok && console.IsRestartRollout(kind):
 			return r.ofRestart(cmd, does.restart, name, limit)
-		case ok && slices.Contains(sidecarSetKinds, kind):
+		case ok && console.IsSidecarSet(kind):
 			return r.ofSidecarSet(cmd, does.sidecarSet, name, limit)
 		}
 		return r.ofWorkload(cmd, does.workload, object, limit)

@@ -45,6 +45,8 @@ func TestTargetsAreSelectedAsInKubectl(t *testing.T) {
 		"pods -l app!=web":                          "selector app notin (web)",
 		"deployment -l tier=front":                  "shop:deployment/web shop:deployment/api",
 		"deploy -l tier=front":                      "shop:deployment/web shop:deployment/api",
+		"deployment.apps/web":                       "deployment/web",
+		"deployments.apps -l tier=front":            "shop:deployment/web shop:deployment/api",
 		"deployment -l tier=back":                   "1: no deployment in namespace shop matches --selector=tier=back",
 		"-f FOLDER/web.yaml":                        "shop:deployment/web system:daemonset/log",
 		"-f FOLDER/web.yaml -n other":               "2: does not match the namespace",

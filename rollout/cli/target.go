@@ -43,7 +43,7 @@ func ParseTarget(text, selector string) (Target, error) {
 	case console.IsPod(kind):
 		return Target{Pod: name}, nil
 	}
-	workload, ok := kinds[kind]
+	workload, ok := workloadOf(kind)
 	if !ok {
 		return Target{}, fmt.Errorf("%w: %q: want a pod, deployment, replicaset, statefulset, daemonset or cloneset", console.ErrUsage, kind)
 	}
@@ -51,27 +51,38 @@ func ParseTarget(text, selector string) (Target, error) {
 	return Target{Workload: &workload}, nil
 }
 
-var kinds = func() map[string]v1alpha1.WorkloadReference {
-	all := map[string]v1alpha1.WorkloadReference{}
-	for kind, names := range map[string][]string{
-		"apps/v1/Deployment": {"deployment", "deployments", "deploy"}, "apps/v1/ReplicaSet": {"replicaset", "replicasets", "rs"},
-		"apps/v1/StatefulSet": {"statefulset", "statefulsets", "sts"}, "apps/v1/DaemonSet": {"daemonset", "daemonsets", "ds"},
-		"apps.kruise.io/v1alpha1/CloneSet":   {"cloneset", "clonesets", "clone"},
-		"apps.kruise.io/v1beta1/StatefulSet": {"statefulset.apps.kruise.io", "statefulsets.apps.kruise.io", "asts"},
-		"apps.kruise.io/v1alpha1/DaemonSet":  {"daemonset.apps.kruise.io", "daemonsets.apps.kruise.io", "daemon"},
-	} {
-		i := strings.LastIndexByte(kind, '/')
-		for _, name := range names {
-			all[name] = v1alpha1.WorkloadReference{APIVersion: kind[:i], Kind: kind[i+1:]}
+// kinds are the workloads that can be restarted, with the names that kubectl accepts. A name without a group is of the first one.
+var kinds = []struct {
+	v1alpha1.WorkloadReference
+	names []string
+}{
+	{v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment"}, []string{"deployment", "deployments", "deploy"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "ReplicaSet"}, []string{"replicaset", "replicasets", "rs"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet"}, []string{"statefulset", "statefulsets", "sts"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, []string{"daemonset", "daemonsets", "ds"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet"}, []string{"cloneset", "clonesets", "clone"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet"}, []string{"statefulset", "statefulsets", "asts"}},
+	{v1alpha1.WorkloadReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet"}, []string{"daemonset", "daemonsets", "daemon"}},
+}
+
+func groupOf(workload v1alpha1.WorkloadReference) string {
+	return schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind).Group
+}
+
+// workloadOf returns the kind of workload that a word in lower case stands for.
+func workloadOf(word string) (v1alpha1.WorkloadReference, bool) {
+	for _, kind := range kinds {
+		if console.IsKind(word, groupOf(kind.WorkloadReference), kind.names...) {
+			return kind.WorkloadReference, true
 		}
 	}
-	return all
-}()
+	return v1alpha1.WorkloadReference{}, false
+}
 
 // IsKind reports whether kubectl accepts a word for pods or for a workload that can be restarted.
 func IsKind(word string) bool {
 	word = strings.ToLower(word)
-	_, ok := kinds[word]
+	_, ok := workloadOf(word)
 	return ok || console.IsPod(word)
 }
 
@@ -80,8 +91,8 @@ func TargetOf(kind schema.GroupVersionKind, namespace, name string) (Target, boo
 	if kind.Group == "" && kind.Kind == "Pod" {
 		return Target{Pod: name, Namespace: namespace}, true
 	}
-	for _, workload := range kinds {
-		if of := schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind); of.GroupKind() == kind.GroupKind() {
+	for _, known := range kinds {
+		if workload := known.WorkloadReference; workload.Kind == kind.Kind && groupOf(workload) == kind.Group {
 			workload.Name = name
 			return Target{Workload: &workload, Namespace: namespace}, true
 		}

@@ -22,6 +22,8 @@ func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]string{
 		"deployment/web": "deployment/web", "deploy/web": "deployment/web", "sts/db": "statefulset/db", "ds/agent": "daemonset/agent",
 		"inplaceupdatepolicy/web": "inplaceupdatepolicy/web", "iup/web": "inplaceupdatepolicy/web",
+		"deployment.apps/web": "deployment/web", "inplaceupdatepolicy.refit.dev/web": "inplaceupdatepolicy/web",
+		"statefulset.apps.kruise.io/db": "", "inplaceupdatepolicy.apps/web": "",
 		"": "", "web": "", "pod/web": "", "cloneset/web": "", "replicaset/web": "", "job/web": "", "iup/": "",
 	} {
 		target, err := policy.ParseTarget(text)

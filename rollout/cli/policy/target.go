@@ -35,7 +35,7 @@ type Target struct {
 
 // ParseTarget parses deployment/NAME and the like, or inplaceupdatepolicy/NAME.
 func ParseTarget(text string) (Target, error) {
-	if kind, name, ok := console.KindName(text); ok && slices.Contains([]string{"inplaceupdatepolicy", "inplaceupdatepolicies", "iup"}, kind) {
+	if kind, name, ok := console.KindName(text); ok && console.IsPolicy(kind) {
 		return Target{Name: name}, nil
 	}
 	parsed, err := rolloutcli.ParseTarget(text, "")
