@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +39,7 @@ type Config struct {
 // Limits of an archive.
 const (
 	most     = 500     // objects of a kind
+	pages    = 20      // of Events, most of which are not of Refit; a page has most of them
 	logLines = 5000    // of a container
 	logBytes = 4 << 20 // of a container
 )
@@ -66,7 +66,8 @@ func (c Config) sources() []source {
 	}
 }
 
-// Write writes the archive, a tar file with gzip. What could not be read is named in its file errors.txt; it is no error.
+// Write writes the archive, a tar file with gzip. What could not be read is named in its file errors.txt; it is no error. It returns the
+// error of ctx if that has ended before everything was read.
 func Write(ctx context.Context, config Config, out io.Writer) error {
 	zipped := gzip.NewWriter(out)
 	a := &archive{tar: tar.NewWriter(zipped), now: config.Now}
@@ -77,6 +78,9 @@ func Write(ctx context.Context, config Config, out io.Writer) error {
 		config.objects(ctx, a, from)
 	}
 	config.logs(ctx, a)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("read what the archive has: %w", err)
+	}
 	if len(a.unread) > 0 {
 		a.add("errors.txt", []byte(strings.Join(a.unread, "\n")+"\n"))
 	}
@@ -110,27 +114,74 @@ func (a *archive) failed(what string, err error) {
 
 // objects adds the objects of a kind as a list in YAML.
 func (c Config) objects(ctx context.Context, a *archive, from source) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(from.kind.GroupVersion().WithKind(from.kind.Kind + "List"))
-	if err := c.API.List(ctx, list, client.InNamespace(from.namespace), client.Limit(most)); err != nil {
+	read := c.list
+	if from.kind.Kind == "Event" {
+		read = c.events
+	}
+	items, missing, err := read(ctx, from)
+	if err != nil {
 		a.failed(from.file, err)
 		return
 	}
-	if from.kind.Kind == "Event" {
-		list.Items = slices.DeleteFunc(list.Items, func(event unstructured.Unstructured) bool { return !c.ofRefit(&event) })
+	if missing != "" {
+		a.unread = append(a.unread, from.file+": "+missing)
 	}
-	if list.GetContinue() != "" {
-		a.unread = append(a.unread, fmt.Sprintf("%s: only the first %d", from.file, most))
+	for i := range items {
+		clean(items[i].Object)
 	}
-	for i := range list.Items {
-		clean(list.Items[i].Object)
-	}
-	content, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list.Items})
+	content, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	if err != nil {
 		a.failed(from.file, err)
 		return
 	}
 	a.add("objects/"+from.file+".yaml", content)
+}
+
+// list returns the first objects of a kind, and which are missing; empty if none are.
+func (c Config) list(ctx context.Context, from source) (items []unstructured.Unstructured, missing string, err error) {
+	list, err := c.page(ctx, from, "")
+	if err != nil {
+		return nil, "", err
+	}
+	if list.GetContinue() != "" {
+		missing = fmt.Sprintf("only the first %d", most)
+	}
+	return list.Items, missing, nil
+}
+
+// events is list for the Events of Refit, for which it searches all namespaces.
+func (c Config) events(ctx context.Context, from source) (items []unstructured.Unstructured, missing string, err error) {
+	items = []unstructured.Unstructured{}
+	next := ""
+	for range pages {
+		list, err := c.page(ctx, from, next)
+		switch {
+		case err != nil && next != "":
+			return items, fmt.Sprintf("only the first %d of Refit: %v", len(items), err), nil
+		case err != nil:
+			return nil, "", err
+		}
+		for i := range list.Items {
+			if c.ofRefit(&list.Items[i]) {
+				items = append(items, list.Items[i])
+			}
+		}
+		next = list.GetContinue()
+		switch {
+		case len(items) > most, len(items) == most && next != "":
+			return items[:most], fmt.Sprintf("only the first %d of Refit", most), nil
+		case next == "":
+			return items, "", nil
+		}
+	}
+	return items, fmt.Sprintf("only what is of Refit among the first %d", pages*most), nil
+}
+
+// page reads a part of the objects of a kind. next is where it begins; empty for the first one.
+func (c Config) page(ctx context.Context, from source, next string) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(from.kind.GroupVersion().WithKind(from.kind.Kind + "List"))
+	return list, c.API.List(ctx, list, client.InNamespace(from.namespace), client.Limit(most), client.Continue(next))
 }
 
 // ofRefit reports whether an Event is by Refit, or about an object in its namespace.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +55,17 @@ func files(t *testing.T, archive io.Reader) map[string]string {
 
 func written(t *testing.T, forbidden string) map[string]string {
 	t.Helper()
+	return writtenFrom(t, func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if kind := list.GetObjectKind().GroupVersionKind().Kind; forbidden != "" && kind == forbidden {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", nil)
+		}
+		return c.List(ctx, list, opts...)
+	})
+}
+
+// writtenFrom returns what an archive has if list answers the requests.
+func writtenFrom(t *testing.T, list func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error) map[string]string {
+	t.Helper()
 	kinds := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(kinds), appsv1.AddToScheme(kinds), v1beta1.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
 		t.Fatal(err)
@@ -66,12 +79,7 @@ func written(t *testing.T, forbidden string) map[string]string {
 	}
 	api := fake.NewClientBuilder().WithScheme(kinds).WithObjects(set, manager, event("shop", "by-refit", "refit-manager"), event("shop", "by-kubelet", "kubelet"), event("refit-system", "of-the-system", "kubelet"),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "refit-system", Name: "key"}, Data: map[string][]byte{"key": []byte("s3cret")}}).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if kind := list.GetObjectKind().GroupVersionKind().Kind; forbidden != "" && kind == forbidden {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", nil)
-			}
-			return c.List(ctx, list, opts...)
-		}}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()
 	var out bytes.Buffer
 	err := bundle.Write(t.Context(), bundle.Config{
 		API: api, System: "refit-system", Now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Doctor: func(w io.Writer) { fmt.Fprintln(w, "ok manager") },
@@ -123,5 +131,51 @@ func TestArchiveSaysWhatCouldNotBeRead(t *testing.T) {
 	}
 	if found["refit/objects/sidecarsets.yaml"] == "" {
 		t.Error("no SidecarSets")
+	}
+}
+
+// Events of others fill the first pages in a busy cluster.
+func TestEventsOfRefitAreFoundAmongManyOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pages  func(page int) (events int, component string, more bool)
+		want   int    // events
+		errors string // empty for no errors.txt
+	}{
+		"on the second page": {func(page int) (int, string, bool) {
+			if page == 0 {
+				return 500, "kubelet", true
+			}
+			return 1, "refit-manager", false
+		}, 1, ""},
+		"as many as are kept":   {func(page int) (int, string, bool) { return 250, "refit-daemon", page == 0 }, 500, ""},
+		"more than are kept":    {func(page int) (int, string, bool) { return 300, "refit-daemon", page == 0 }, 500, "events: only the first 500 of Refit\n"},
+		"in too many of others": {func(page int) (int, string, bool) { return 500, "kubelet", true }, 0, "events: only what is of Refit among the first 10000\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := writtenFrom(t, func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				events, ok := list.(*unstructured.UnstructuredList)
+				if !ok || events.GetKind() != "EventList" {
+					return c.List(ctx, list, opts...)
+				}
+				var options client.ListOptions
+				options.ApplyOptions(opts)
+				page, _ := strconv.Atoi(options.Continue) // 0 if it is empty
+				n, component, more := tc.pages(page)
+				for i := range n {
+					event := unstructured.Unstructured{Object: map[string]any{"source": map[string]any{"component": component}}}
+					event.SetName(fmt.Sprintf("event-%d-%d", page, i))
+					events.Items = append(events.Items, event)
+				}
+				if more {
+					events.SetContinue(strconv.Itoa(page + 1))
+				}
+				return nil
+			})
+			if got := strings.Count(found["refit/objects/events.yaml"], "name: event-"); got != tc.want || found["refit/errors.txt"] != tc.errors {
+				t.Errorf("%d events, errors %q", got, found["refit/errors.txt"])
+			}
+		})
 	}
 }

@@ -36,7 +36,7 @@ With --bundle it writes an archive for a report of a problem: its findings, Refi
 logs of the system namespace. Secrets and ConfigMaps are not read, and values of environment variables are removed; look through it
 nevertheless before you pass it on. What you may not read is left out, and named in its file errors.txt.
 
-Exit codes: 0 no check has failed, or nothing differs, or the archive is written; 1 one has, or something does; 2 wrong usage.`
+Exit codes: 0 no check has failed, or nothing differs, or the archive is written; 1 one has, or something does; 2 wrong usage; 130 interrupted.`
 
 func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config doctor.Config
@@ -107,16 +107,16 @@ func writeBundle(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, 
 		Logs: openLog(pods),
 	}
 	if name == stdout {
-		return bundle.Write(cmd.Context(), from, out)
+		return console.Ended(cmd.Context(), bundle.Write(cmd.Context(), from, out))
 	}
 	const mode = 0o600 // it may have more than its owner may show to others
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return fmt.Errorf("%w: --bundle: %w", console.ErrUsage, err)
 	}
-	err = bundle.Write(cmd.Context(), from, file)
+	err = console.Ended(cmd.Context(), bundle.Write(cmd.Context(), from, file))
 	if err = errors.Join(err, file.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(name)) // a part of an archive is of no use
 	}
 	_, err = fmt.Fprintf(out, "%s is written; look through it before you pass it on\n", name)
 	return err
