@@ -23,8 +23,8 @@ whatever reason, never become more than --max-unavailable by it, and PodDisrupti
 first pod whose restart fails.
 
 Several pods and workloads are restarted one after another, each to its end. All are checked before the first one; a restart that
-fails ends the command. Without --wait all of them begin at once. With --filename the pods and workloads in files are
-restarted, and the other objects in them are left as they are.
+fails ends the command. A workload with 0 replicas is left out. Without --wait all of them begin at once. With --filename
+the pods and workloads in files are restarted, and the other objects in them are left as they are.
 
 --max-unavailable, --partition, --continue-on-failure and --ignore-pod-disruption-budgets are about several pods, and are refused
 for pod/NAME.

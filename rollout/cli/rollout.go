@@ -31,7 +31,11 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 	if err != nil {
 		return err
 	}
-	if len(pods) == 0 {
+	switch {
+	case len(pods) == 0 && target.Workload != nil && r.replicas == 0: // like kubectl rollout restart, which accepts it
+		r.Output.Say("%s has no pods: nothing to restart", target)
+		return nil
+	case len(pods) == 0:
 		return fmt.Errorf("%w: %s has no pods in namespace %s", ErrFailed, target, r.Namespace)
 	}
 	containers := r.Containers

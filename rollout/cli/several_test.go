@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,6 +69,29 @@ func TestAllTargetsAreCheckedFirst(t *testing.T) {
 	err := rolloutcli.Run(t.Context(), f.config, targetsOf(t, "deployment/web", "pod/gone")...)
 	if err == nil || !strings.Contains(err.Error(), "pod/gone: ") || !strings.Contains(err.Error(), "nothing has been restarted") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A workload that is scaled to zero does not keep the others from being restarted.
+func TestAWorkloadWithoutReplicasHasNothingToRestart(t *testing.T) {
+	t.Parallel()
+	for replicas, code := range map[int32]int{0: console.ExitDone, 3: console.ExitFailed} { // 3 should have pods
+		f := newFixture(t)
+		idle := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", GenerateName: "idle-"}} // the fixture names it idle-x
+		idle.Spec.Replicas, idle.Spec.Selector = new(replicas), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "idle"}}
+		if err := f.config.API.Create(t.Context(), idle); err != nil {
+			t.Fatal(err)
+		}
+		f.finish = end(crr.Outcome{})
+		err := rolloutcli.Run(t.Context(), f.config, targetsOf(t, "deployment/idle-x", "deployment/web")...)
+		said := strings.Contains(f.out.String(), "deployment/idle-x has no pods: nothing to restart")
+		if console.ExitCode(err) != code || said != (replicas == 0) {
+			t.Errorf("%d replicas: %v\n%s", replicas, err, f.out.String())
+		}
+		var rollouts v1alpha1.RestartRolloutList
+		if err := f.config.API.List(t.Context(), &rollouts); err != nil || (len(rollouts.Items) == 1) != (replicas == 0) {
+			t.Errorf("%d replicas: %v: %d RestartRollouts", replicas, err, len(rollouts.Items))
+		}
 	}
 }
 
