@@ -42,6 +42,8 @@ type Observation struct {
 	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
 	// never.
 	Begun func(types.UID) bool
+	// Since is when this controller has seen the policy first; zero means always.
+	Since time.Time
 	// Memory has the state of pods that have not changed since the last decision for the policy; nil if nothing is kept.
 	Memory *Memory
 }
@@ -144,7 +146,8 @@ type view struct {
 	dryRun   bool // the workload is an answer to a dry run: its revision is still the one of the template before
 	// restored says that the pods get the former template, although the workload has one that failed and was undone.
 	restored bool
-	memory   *Memory // nil if nothing is kept
+	memory   *Memory   // nil if nothing is kept
+	since    time.Time // Observation.Since
 	decision Decision
 }
 

@@ -61,6 +61,7 @@ func (v *view) observe(observed Observation) {
 	}
 	v.requests = requests
 	v.remember(observed.Memory)
+	v.since = observed.Since
 	all := make([]pod, 0, len(observed.Pods))
 	for _, item := range observed.Pods {
 		if crr.PodEnded(item) {
@@ -171,7 +172,11 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	if p.stage == outdated || ended && p.budget.Ready {
 		return // a pod that is ready only has to stay so
 	}
-	deadline := started(p.Pod, recorded).Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
+	begun := started(p.Pod, recorded)
+	if decision.Kind == inplace.KindStep && v.since.After(begun) {
+		begun = v.since // while refit-manager did not run, nobody could make the step
+	}
+	deadline := begun.Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {
 	case notRestarted != nil:
 		p.failure = notRestarted

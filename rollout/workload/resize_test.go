@@ -115,3 +115,18 @@ func TestResizeThatTheAPIServerRefusesFailsAtTheDeadline(t *testing.T) {
 		}
 	}
 }
+
+// The next step of the update is a write, which nobody has made during the outage.
+func TestAnOutageOfTheManagerFailsNoPod(t *testing.T) {
+	t.Parallel()
+	w := resizing(t, "Deployment", func(w *world) { w.refused = true })
+	w.now = w.now.Add(20 * time.Minute)
+	w.since = w.now
+	w.rounds(1)
+	if w.policy.Status.FailedPods > 0 {
+		t.Errorf("after the outage: %v", w.policy.Status.Failures)
+	}
+	w.now = w.now.Add(11 * time.Minute)
+	w.rounds(1)
+	w.fails(v1alpha1.ReasonNoProgress, "resize container app")
+}

@@ -51,6 +51,7 @@ type world struct {
 	// pending is why kubelet does not carry out a resize to more than a node has; refused says that the API server refuses resizes.
 	pending string
 	refused bool
+	since   time.Time       // the start of the manager
 	down    map[string]bool // pods whose nodes are down
 }
 
@@ -153,7 +154,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls(), HoldsByLabel: w.holdsByLabel})
+	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls(), HoldsByLabel: w.holdsByLabel, Since: w.since})
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}

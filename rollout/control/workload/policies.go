@@ -130,6 +130,7 @@ type state struct {
 	memory workload.Memory
 	quiet  quiet
 	label  labelPace
+	since  time.Time                     // when it was made
 	policy *v1alpha1.InPlaceUpdatePolicy // after the last write, which the cache may not show yet
 	// refusedPods are the pods whose update the API server has refused to begin.
 	refusedPods map[types.UID]workload.RefusedWrite
@@ -146,7 +147,7 @@ func (r *reconciler) state(key types.NamespacedName) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states[key] == nil {
-		r.states[key] = &state{}
+		r.states[key] = &state{since: r.Clock()}
 	}
 	r.states[key].began = r.Clock()
 	return r.states[key]
