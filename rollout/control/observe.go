@@ -70,11 +70,13 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 	}
 	of.divide(pointers(pods.Items), &observed)
 	if slices.ContainsFunc(observed.Pods, trim.TooLarge) {
-		read, err := cache.LivePods(ctx, r.live, trimmer, append(of.list(&observed), client.InNamespace(object.Namespace))...)
+		others := observed.Others
+		read, err := cache.LivePods(ctx, r.live, trimmer, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector})
 		if err != nil {
 			return observed, of, err
 		}
 		of.divide(read, &observed)
+		observed.Others = others
 	}
 	observed.Requests, err = r.cachedRequests(ctx, object.Namespace)
 	return observed, of, err

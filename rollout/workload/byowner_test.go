@@ -3,6 +3,7 @@ package workload_test
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -49,7 +50,14 @@ func TestPolicyWithHoldPolicyByOwnerIsGoneAtOnceIfNothingIsToBeCompleted(t *test
 		},
 		"no update":    func(*world) {},
 		"not in place": func(w *world) { w.edit(image("app:2")); w.rounds(6); w.edit(moreEnvironment); w.rounds(2) },
-		"not held":     func(w *world) { w.edit(image("app:2")); w.rounds(6); w.deployment.Spec.Paused = false },
+		"not in place, Undo": func(w *world) {
+			w.policy.Spec.DeletionPolicy = v1alpha1.UpdateDeletionUndo // refit-manager may not write such a template
+			w.edit(image("app:2"))
+			w.rounds(6)
+			w.edit(moreEnvironment)
+			w.rounds(2)
+		},
+		"not held": func(w *world) { w.edit(image("app:2")); w.rounds(6); w.deployment.Spec.Paused = false },
 	} {
 		w := newWorld(t, "Deployment", 4)
 		w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
@@ -58,6 +66,22 @@ func TestPolicyWithHoldPolicyByOwnerIsGoneAtOnceIfNothingIsToBeCompleted(t *test
 		w.controller()
 		if w.look(-1); w.last.Finalizer {
 			t.Errorf("%s: the policy is not gone: %s", name, w.progressing())
+		}
+	}
+}
+
+// When the owner has the controller act again, it must not take the template for another one.
+func TestTemplateThatIsOnlyWrittenDifferentlyWithHoldPolicyByOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "DaemonSet", 3)
+	w.policy.Spec.HoldPolicy = v1alpha1.HoldByOwner
+	for _, cpu := range []string{"1", "1000m"} {
+		w.edit(cpus(cpu))
+		w.rounds(20)
+	}
+	for name, pod := range w.pods {
+		if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != w.target().Label {
+			t.Errorf("%s has revision %s, want %s", name, got, w.target().Label)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 const defaultProgressDeadline int32 = 600
 
 // started returns from when the progress deadline of an update counts: its last write, or later the end of its drain, the return of a
-// node, or the start of a container whose first instance was delayed by this or by kubelet's crash back-off.
+// node, the begin of a resize, which may be another one after the update, or the start of a container whose first instance was delayed by
+// this or by kubelet's crash back-off.
 func started(pod *corev1.Pod, recorded *record.Record) time.Time {
 	last := recorded.Changed()
 	if closed := gate.Closed(pod); closed != nil {
@@ -25,6 +26,11 @@ func started(pod *corev1.Pod, recorded *record.Record) time.Time {
 	}
 	if ready := kubelet.Condition(&pod.Status, corev1.PodReady); ready != nil && unreplaced(pod, recorded) && ready.LastTransitionTime.After(last) {
 		last = ready.LastTransitionTime.Time
+	}
+	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := kubelet.Condition(&pod.Status, kind); c != nil && c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
 	}
 	for name, was := range recorded.Extension().Instances {
 		status := kubelet.StatusOf(pod, name)

@@ -183,7 +183,7 @@ func (v *view) notInPlace(observed Observation, refused *plan.RefusedError) {
 		v.set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUndone, "this template has failed before and was undone; going back is "+message)
 	case w.OwnerHolds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner:
 		v.pausedFor("the owner of the workload has paused it")
-	case (w.Held || w.OwnerHolds) && v.applyDeletionPolicy():
+	case w.Held && v.applyDeletionPolicy():
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && v.deleting():
 		v.replacing(message) // nothing can be completed
 	case v.policy.Spec.PodUpdatePolicy == v1alpha1.PodUpdateInPlaceOnly && (w.Held || w.OwnerHolds): // kubectl rollout restart is not held

@@ -187,7 +187,7 @@ func (v *view) proceed(observed Observation) {
 	switch {
 	case v.restored:
 		v.updateToFormer(observed)
-	case v.fields.none() && w.Held && v.relabel():
+	case v.fields.none() && (w.Held || w.OwnerHolds && v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner) && v.relabel():
 	case v.fields.none():
 		v.finish()
 	case w.mixed() && w.OwnerHolds:

@@ -173,8 +173,8 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 		return // a pod that is ready only has to stay so
 	}
 	begun := started(p.Pod, recorded)
-	if decision.Kind == inplace.KindStep && v.since.After(begun) {
-		begun = v.since // while refit-manager did not run, nobody could make the step
+	if decision.Kind != inplace.KindBlocked && v.since.After(begun) {
+		begun = v.since // while refit-manager did not run, nobody could make the next step
 	}
 	deadline := begun.Add(time.Duration(ptr.Deref(v.policy.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second)
 	switch {

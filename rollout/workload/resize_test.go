@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
@@ -129,4 +130,24 @@ func TestAnOutageOfTheManagerFailsNoPod(t *testing.T) {
 	w.now = w.now.Add(11 * time.Minute)
 	w.rounds(1)
 	w.fails(v1alpha1.ReasonNoProgress, "resize container app")
+}
+
+// For example by a VerticalPodAutoscaler.
+func TestALaterResizeByOthersFailsNoPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 3)
+	for _, cpu := range []string{"1", "2"} {
+		w.edit(cpus(cpu))
+		w.rounds(20)
+	}
+	w.now = w.now.Add(time.Hour)
+	for _, pod := range w.pods {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, LastTransitionTime: metav1.NewTime(w.now),
+		})
+	}
+	w.rounds(2)
+	if w.policy.Status.FailedPods > 0 {
+		t.Errorf("%s: %v", w.progressing(), w.policy.Status.Failures)
+	}
 }

@@ -30,6 +30,9 @@ func refused(err error) bool {
 // writes.
 func (r *reconciler) try(ctx context.Context, pod *corev1.Pod, update *plan.Update) error {
 	for _, trial := range inplace.Trials(pod, update) {
+		if trial.Kind == inplace.StepResize {
+			continue // the policy refit-manager-pods allows it only to a pod that has the record of an update
+		}
 		if err := r.podAPI().TryPatchPod(ctx, pod, trial.Subresource, trial.Patch()); refused(err) {
 			return fmt.Errorf("%s: %w", trial.Message, err)
 		}
