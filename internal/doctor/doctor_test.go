@@ -111,7 +111,7 @@ func newWorld(t *testing.T) *world {
 	w.add("secret", secret)
 	for _, name := range []string{
 		"refit-daemon-requests", "refit-daemon-record", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events", "refit-manager-pods", "refit-manager-requests",
-		"refit-manager-rollouts", "refit-manager-revisions", "refit-manager-workloads", "refit-podprobemarker", "refit-sidecarset-required", "refit-inplaceupdatepolicy",
+		"refit-manager-rollouts", "refit-manager-revisions", "refit-manager-workloads", "refit-manager-undo", "refit-manager-replicasets", "refit-podprobemarker", "refit-sidecarset-required", "refit-inplaceupdatepolicy",
 	} {
 		w.add("policy "+name, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta("", name)})
 		binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta("", name)}
@@ -235,7 +235,7 @@ func TestFindings(t *testing.T) {
 		"not a certificate":             {func(_ *testing.T, w *world) { w.add("webhook", configuration("refit-manager", []byte("x"), "a")) }, "certificates", doctor.Failed, "no certificate"},
 		"no webhook configuration":      {func(_ *testing.T, w *world) { w.drop("webhook") }, "certificates", doctor.Warning, "no MutatingWebhookConfiguration"},
 		"Secret that may not be read":   {func(_ *testing.T, w *world) { w.read["refit-manager-webhook-cert"] = forbidden }, "certificates", doctor.OK, "authority of mcontainerrecreaterequest.kb.io"},
-		"policies":                      {func(*testing.T, *world) {}, "policies", doctor.OK, "14 of 14"},
+		"policies":                      {func(*testing.T, *world) {}, "policies", doctor.OK, "16 of 16"},
 		"policy that is not there":      {func(_ *testing.T, w *world) { w.drop("policy refit-daemon-pods") }, "policies", doctor.Warning, "refit-daemon-pods"},
 		"policy that is not bound":      {func(_ *testing.T, w *world) { w.drop("binding refit-manager-pods") }, "policies", doctor.Warning, "refit-manager-pods"},
 		"policies that may not be read": {func(_ *testing.T, w *world) { w.read["policies"] = forbidden }, "policies", doctor.Skipped, "may not read"},

@@ -27,10 +27,10 @@ func TestAManagerThatDoesNotLeadIsFound(t *testing.T) {
 		"no Lease":   {func(w *world) { w.drop("lease") }, doctor.Failed, "there is no Lease refit-manager in namespace refit-system"},
 		"no manager": {func(w *world) { w.drop("manager"); w.drop("lease") }, doctor.Skipped, "there is no refit-manager"},
 		"not renewed": {func(w *world) {
-			lease(w).Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-5 * time.Minute)))
-		}, doctor.Failed, "no replica leads, so that webhooks alone work: the Lease refit-manager was renewed 5m0s ago"},
+			lease(w).Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-10 * time.Minute)))
+		}, doctor.Failed, "no replica leads, so that webhooks alone work: the Lease refit-manager was renewed 10m0s ago"},
 		"never renewed": {func(w *world) {
-			lease(w).Spec.RenewTime, lease(w).CreationTimestamp = nil, metav1.NewTime(now.Add(-5*time.Minute))
+			lease(w).Spec.RenewTime, lease(w).CreationTimestamp = nil, metav1.NewTime(now.Add(-10*time.Minute))
 		}, doctor.Failed, "no replica leads"},
 		"installed a moment ago": {func(w *world) {
 			lease(w).Spec.RenewTime, lease(w).CreationTimestamp = nil, metav1.NewTime(now.Add(-5*time.Second))

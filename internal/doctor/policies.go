@@ -27,7 +27,7 @@ func (e *examiner) wantedPolicies() (ofPrograms, ofUsers []string) {
 		ofPrograms, ofUsers = append(ofPrograms, "refit-manager-revisions"), append(ofUsers, "refit-sidecarset-required")
 	}
 	if !e.off("in-place-updates") {
-		ofPrograms, ofUsers = append(ofPrograms, "refit-manager-workloads"), append(ofUsers, "refit-inplaceupdatepolicy")
+		ofPrograms, ofUsers = append(ofPrograms, "refit-manager-workloads", "refit-manager-undo", "refit-manager-replicasets"), append(ofUsers, "refit-inplaceupdatepolicy")
 	}
 	return ofPrograms, ofUsers
 }

@@ -24,8 +24,8 @@ func TestPoliciesOfTheFeaturesAreInForce(t *testing.T) {
 		"revisions of others":                           {"refit-manager-revisions", nil, doctor.Warning, "refit-manager-revisions: the programs may write more"},
 		"rollouts of nobody":                            {"refit-manager-rollouts", []string{"--restart-rollouts=false"}, doctor.Warning, "refit-manager-rollouts: the programs"},
 		"no InPlaceUpdatePolicies":                      {"refit-inplaceupdatepolicy", []string{"--in-place-updates=false"}, doctor.OK, "12 of 12"},
-		"no SidecarSets":                                {"refit-sidecarset-required", []string{"--sidecar-sets=false"}, doctor.OK, "12 of 12"},
-		"no probes":                                     {"refit-podprobemarker", []string{"--pod-probes=false"}, doctor.OK, "13 of 13"},
+		"no SidecarSets":                                {"refit-sidecarset-required", []string{"--sidecar-sets=false"}, doctor.OK, "14 of 14"},
+		"no probes":                                     {"refit-podprobemarker", []string{"--pod-probes=false"}, doctor.OK, "15 of 15"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
