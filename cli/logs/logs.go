@@ -150,7 +150,7 @@ const (
 	relist = 10 * time.Second
 	// again is the time between the end of a stream and the next one of the same instance. The status of the pod has usually changed
 	// by then if the stream has ended because the instance has.
-	again = time.Second
+	again = 5 * time.Second
 )
 
 // next returns the pod when there is another instance of the container, or when the one that was seen is still running after a pause; nil if

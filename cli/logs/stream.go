@@ -50,7 +50,7 @@ func (r *reader) resume(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, errGone), console.Unreachable(err), apierrors.IsBadRequest(err):
+	case errors.Is(err, errGone), console.Unreachable(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err): // the next look says whether the pod is gone
 		if !r.unreadable {
 			r.note("the log cannot be read, trying again: %v", err)
 		}

@@ -10,7 +10,7 @@ import (
 const hugePagesSetting = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 // withHugePages sets transparent huge pages from "madvise" to "always", and returns a function that sets them back. The programs of
-// the cluster start thousands of times during the tests, and on a virtual machine whose page faults take 15 us a program in Go starts
+// the cluster start thousands of times during the end-to-end tests, and on a virtual machine whose page faults take 15 us a program in Go starts
 // with 30 % less CPU time. Any other setting stays. Without the permission to change it, the tests are slower.
 func withHugePages(setting string) (restore func() error) {
 	nothing := func() error { return nil }

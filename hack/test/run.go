@@ -93,11 +93,10 @@ func (s *suite) onCluster(ctx context.Context, tests func(context.Context) error
 	if err := s.report.Run(ctx, "cluster down, should there be one", down); err != nil {
 		return err
 	}
-	restore := withHugePages(hugePagesSetting)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 		defer cancel()
-		err = errors.Join(err, s.report.Run(last, "cluster down", down), restore())
+		err = errors.Join(err, s.report.Run(last, "cluster down", down))
 	}()
 	err = s.report.Run(ctx, "cluster up, two nodes",
 		step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Env: []string{"NODES=2"}, Echo: true})
@@ -135,8 +134,10 @@ func (s *suite) images(ctx context.Context) error {
 }
 
 func (s *suite) endToEndTests(ctx context.Context) error {
-	return s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
+	restore := withHugePages(hugePagesSetting)
+	err := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
 		"-count=1", "-parallel=6", "-timeout="+e2eTimeout.String(), "."+endToEnd)
+	return errors.Join(err, restore())
 }
 
 func (s *suite) kubeconfig() string { return "KUBECONFIG=" + s.cluster("kubeconfig") }

@@ -116,7 +116,7 @@ func TestDrainEndsWhenTheLeaderIsLost(t *testing.T) {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	before := s.start(pod)
 	s.ask("r", "web/app", func(r *request) {
-		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(8))}
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(20))}
 	})
 	drained := func(pod *corev1.Pod, want corev1.ConditionStatus) bool {
 		for _, c := range pod.Status.Conditions {

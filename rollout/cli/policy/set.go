@@ -100,6 +100,9 @@ func (s *setter) write(ctx context.Context) error {
 		return err
 	}
 	if err := s.awaitHold(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = console.Cause(ctx)
+		}
 		return errors.Join(err, s.takeBack(ctx))
 	}
 	changed, err := s.send(ctx)
