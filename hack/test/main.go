@@ -248,5 +248,5 @@ func (s *suite) generatedFiles() (map[string]string, error) {
 
 const (
 	unitTimeout = 15 * time.Minute
-	e2eTimeout  = 55 * time.Minute
+	e2eTimeout  = 62 * time.Minute
 )

@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,16 +67,21 @@ func TestProbesAreListedWithTheirResults(t *testing.T) {
 	s.start(pod)
 	s.mark("idle", "web", probing("up", "app", command("true")), probing("down", "app", command("false")))
 	s.shows("web", "up=True", "down=False")
-	out := s.shown([]string{"probe", "ls"}, "MARKER")
-	for _, row := range []string{"web app idle down Failed", "web app idle up Succeeded"} {
-		found := false
-		for line := range strings.Lines(out) {
-			found = found || strings.HasPrefix(strings.Join(strings.Fields(line), " "), row)
-		}
-		if !found {
-			t.Errorf("no row %q in:\n%s", row, out)
+	rows := []string{"web app idle down Failed", "web app idle up Succeeded"}
+	s.await(fmt.Sprintf("probe ls to list %q", rows), func(context.Context) (bool, error) { // a command that takes longer than its timeout is Unknown
+		out := s.shown([]string{"probe", "ls"}, "MARKER")
+		return !slices.ContainsFunc(rows, func(row string) bool { return !hasLine(out, row) }), nil
+	})
+}
+
+// hasLine reports whether a line of a table begins with these cells.
+func hasLine(table, cells string) bool {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(strings.Join(strings.Fields(line), " "), cells) {
+			return true
 		}
 	}
+	return false
 }
 
 func TestSidecarSetIsPausedResumedAndTakenBackByCommands(t *testing.T) {
