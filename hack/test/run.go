@@ -134,10 +134,8 @@ func (s *suite) images(ctx context.Context) error {
 }
 
 func (s *suite) endToEndTests(ctx context.Context) error {
-	restore := withHugePages(hugePagesSetting)
-	err := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
+	return s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", s.kubeconfig()},
 		"-count=1", "-parallel=6", "-timeout="+e2eTimeout.String(), "."+endToEnd)
-	return errors.Join(err, restore())
 }
 
 func (s *suite) kubeconfig() string { return "KUBECONFIG=" + s.cluster("kubeconfig") }

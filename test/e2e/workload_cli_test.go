@@ -11,7 +11,7 @@ import (
 	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 )
 
-const followed = "--timeout=90s"
+const followed = "--timeout=3m"
 
 func TestWorkloadIsUpdatedByOneCommand(t *testing.T) {
 	t.Parallel()
