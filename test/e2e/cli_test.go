@@ -69,7 +69,7 @@ func TestProbesAreListedWithTheirResults(t *testing.T) {
 	s.shows("web", "up=True", "down=False")
 	rows := []string{"web app idle down Failed", "web app idle up Succeeded"}
 	s.await(fmt.Sprintf("probe ls to list %q", rows), func(context.Context) (bool, error) { // a command that takes longer than its timeout is Unknown
-		out := s.shown([]string{"probe", "ls"}, "MARKER")
+		out := s.shown([]string{"probe", "ls"}, "MARKER") //nolint:contextcheck // the command has the context of the test
 		return !slices.ContainsFunc(rows, func(row string) bool { return !hasLine(out, row) }), nil
 	})
 }
