@@ -45,7 +45,7 @@ func BenchmarkNodeSpecWithForeignMarkers(b *testing.B) {
 	r.compiled.Compile(list.Items, true) // once, at the start of the manager
 	for b.Loop() {
 		markers := r.compiled.Compile(list.Items, true)
-		if spec, _ := podprobe.NodeSpec(pods, markers); len(spec.PodProbes) != 50 {
+		if spec, _ := podprobe.NodeSpec(pods, markers, nil); len(spec.PodProbes) != 50 {
 			b.Fatal(len(spec.PodProbes))
 		}
 	}

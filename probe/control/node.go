@@ -99,7 +99,7 @@ func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePo
 	}
 	var spec v1alpha1.NodePodProbeSpec
 	var omitted []*corev1.Pod
-	_, err = guard.Sift(r.guard, "podprobes", pods, guard.OfType, func(pods []*corev1.Pod) { spec, omitted = podprobe.NodeSpecWith(pods, markers, large) })
+	_, err = guard.Sift(r.guard, "podprobes", pods, guard.OfType, func(pods []*corev1.Pod) { spec, omitted = podprobe.NodeSpec(pods, markers, large) })
 	return spec, omitted, err
 }
 

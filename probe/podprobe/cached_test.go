@@ -40,8 +40,8 @@ func specOf(t *testing.T, pods []*corev1.Pod, markers []podprobe.Marker) (v1alph
 	for i := range pods {
 		kept[i] = cached(pods[i])
 	}
-	spec, left := podprobe.NodeSpec(pods, markers)
-	got, _ := podprobe.NodeSpec(kept, markers)
+	spec, left := podprobe.NodeSpec(pods, markers, nil)
+	got, _ := podprobe.NodeSpec(kept, markers, nil)
 	return same(t, spec, got), left
 }
 

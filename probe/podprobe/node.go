@@ -14,16 +14,10 @@ import (
 	"github.com/refit-project/refit/probe/podprobe/share"
 )
 
-// NodeSpec computes the complete spec of a node's NodePodProbe from the pods of the node. If their probes exceed what
-// one object can hold, namespaces get equal shares, and in each namespace pods with small probes come first. The second
-// result is the pods that are left out.
-func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
-	return NodeSpecWith(pods, markers, nil)
-}
-
-// NodeSpecWith is like NodeSpec, but takes the probes of the pods in known from there, by UID, and not from the pod, which may not
-// be complete.
-func NodeSpecWith(pods []*corev1.Pod, markers []Marker, known map[types.UID]v1alpha1.PodProbe) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
+// NodeSpec computes the complete spec of a node's NodePodProbe from the pods of the node. It takes the probes of the pods in known from
+// there, by UID, and not from the pod, which may not be complete; known may be nil. If the probes exceed what one object can hold,
+// namespaces get equal shares, and in each namespace pods with small probes come first. The second result is the pods that are left out.
+func NodeSpec(pods []*corev1.Pod, markers []Marker, known map[types.UID]v1alpha1.PodProbe) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	var all []v1alpha1.PodProbe
 	for _, pod := range pods {

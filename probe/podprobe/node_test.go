@@ -186,8 +186,8 @@ func TestProbesThatAreKnownAreNotTakenFromThePod(t *testing.T) {
 	markers := compile(marker("m"))
 	known := map[types.UID]v1alpha1.PodProbe{"uid-a": podprobe.PodSpec(large, markers), "uid-b": podprobe.PodSpec(ended, markers)}
 	large.Spec.Containers = nil
-	want, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a"), pod("c")}, markers)
-	got, _ := podprobe.NodeSpecWith([]*corev1.Pod{large, ended, pod("c")}, markers, known)
+	want, _ := podprobe.NodeSpec([]*corev1.Pod{pod("a"), pod("c")}, markers, nil)
+	got, _ := podprobe.NodeSpec([]*corev1.Pod{large, ended, pod("c")}, markers, known)
 	if diff := cmp.Diff(want, got); diff != "" || len(got.PodProbes) != 2 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

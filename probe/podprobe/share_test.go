@@ -49,7 +49,7 @@ func TestNamespacesShareTheProbesOfANode(t *testing.T) {
 					pods = append(pods, pod(fmt.Sprintf("%s-%04d", namespace, i), in(namespace)))
 				}
 			}
-			spec, omitted := podprobe.NodeSpec(pods, compile(markers...))
+			spec, omitted := podprobe.NodeSpec(pods, compile(markers...), nil)
 			got := map[string]int{}
 			for _, p := range spec.PodProbes {
 				got[p.Namespace]++
@@ -62,7 +62,7 @@ func TestNamespacesShareTheProbesOfANode(t *testing.T) {
 			if len(omitted) != tc.omitted {
 				t.Errorf("%d pods are left out, want %d", len(omitted), tc.omitted)
 			}
-			if again, _ := podprobe.NodeSpec(pods, compile(markers...)); fmt.Sprint(again) != fmt.Sprint(spec) {
+			if again, _ := podprobe.NodeSpec(pods, compile(markers...), nil); fmt.Sprint(again) != fmt.Sprint(spec) {
 				t.Error("the same pods do not give the same spec")
 			}
 		})
@@ -85,7 +85,7 @@ func TestProbesOfANodeLeaveSpaceForTheirResults(t *testing.T) {
 	for i := range 20 {
 		pods = append(pods, pod(fmt.Sprint("p", i)))
 	}
-	spec, omitted := podprobe.NodeSpec(pods, compile(long))
+	spec, omitted := podprobe.NodeSpec(pods, compile(long), nil)
 	node := v1alpha1.NodePodProbe{Spec: spec}
 	for _, p := range spec.PodProbes {
 		status := v1alpha1.PodProbeStatus{Name: p.Name, Namespace: p.Namespace, UID: p.UID}
@@ -123,7 +123,7 @@ func TestAPodThatDoesNotFitLeavesTheSpaceToOthers(t *testing.T) {
 	for i := range 150 {
 		pods = append(pods, with(fmt.Sprintf("many-%03d", i), "many"))
 	}
-	spec, omitted := podprobe.NodeSpec(pods, compile(of("many", 20, 1), of("few", 10, 1), of("long", 1, 16<<10)))
+	spec, omitted := podprobe.NodeSpec(pods, compile(of("many", 20, 1), of("few", 10, 1), of("long", 1, 16<<10)), nil)
 	if len(omitted) != 1 || omitted[0].Labels["app"] != "many" || len(spec.PodProbes) != 151 {
 		t.Errorf("%d pods are probed, %d left out", len(spec.PodProbes), len(omitted))
 	}
