@@ -55,6 +55,12 @@ func ConditionTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 // Ready reports whether the pod's condition Ready is True.
 func Ready(pod *corev1.Pod) bool { return ConditionTrue(pod, corev1.PodReady) }
 
+// Unobserved reports whether kubelet has not observed the present spec of the pod. Kubelets before Kubernetes 1.34 do not report
+// what they have observed; it returns false then.
+func Unobserved(pod *corev1.Pod) bool {
+	return pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation
+}
+
 // LogIsGone reports whether text that was read as the log of an instance is kubelet's message for a missing log: the
 // runtime has removed the instance. The API server answers 200 then. Source: GetContainerLogs in kubelet's
 // kuberuntime_container.go.

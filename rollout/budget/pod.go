@@ -83,7 +83,7 @@ func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.Conta
 // underWay reports whether an operation on the pod has begun and has not taken effect, apart from an update by the
 // SidecarSet.
 func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (is, left bool, until recheck.At) {
-	if pod.DeletionTimestamp != nil || pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
+	if pod.DeletionTimestamp != nil || kubelet.Unobserved(pod) {
 		return true, false, recheck.At{}
 	}
 	for _, request := range requests {

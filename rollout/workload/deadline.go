@@ -14,7 +14,7 @@ import (
 const defaultProgressDeadline int32 = 600
 
 // started returns from when the progress deadline of an update counts: its last write, or later the end of its drain, the return of a
-// node, the begin of a resize, which may be another one after the update, or the start of a container whose first instance was delayed by
+// node, the start of a resize, which may be another one after the update, or the start of a container whose first instance was delayed by
 // this or by kubelet's crash back-off.
 func started(pod *corev1.Pod, recorded *record.Record) time.Time {
 	last := recorded.Changed()
@@ -52,12 +52,6 @@ func unreadyBefore(pod *corev1.Pod, recorded *record.Record) bool {
 		begun = closed.LastTransitionTime
 	}
 	return ready != nil && ready.Status != corev1.ConditionTrue && ready.LastTransitionTime.Before(&begun)
-}
-
-// unobserved reports whether kubelet has not observed the present spec. Kubelets before Kubernetes 1.34 do not report what they have
-// observed.
-func unobserved(pod *corev1.Pod) bool {
-	return pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation
 }
 
 // unreplaced reports whether the pod still shows an instance that the update replaces.

@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/inplace/reported"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -145,7 +146,7 @@ func (v *view) setStage(p *pod) {
 		v.failNew(p)
 		return
 	}
-	p.unseen = unreadyBefore(p.Pod, recorded) && unobserved(p.Pod)
+	p.unseen = unreadyBefore(p.Pod, recorded) && kubelet.Unobserved(p.Pod)
 	v.fail(p, recorded, &decision)
 }
 

@@ -108,7 +108,7 @@ func (p *progress) notReplaced() bool {
 
 // running reports whether all containers of the SidecarSet are ready and kubelet has observed the present pod.
 func (t *Target) running(pod *corev1.Pod) bool {
-	if pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
+	if kubelet.Unobserved(pod) {
 		return false
 	}
 	for i := range t.sidecars {
