@@ -45,6 +45,7 @@ type pullMeter struct {
 	host, repository, digest string
 	since                    time.Time
 	manifests                map[string][]blob
+	written                  map[string]int64 // bytes last seen, by digest
 	done                     map[string]bool
 }
 
@@ -69,7 +70,7 @@ func MeterPull(content contentapi.ContentClient, callError CallError, registry, 
 	}
 	m := &pullMeter{
 		content: content, callError: callError, host: host, repository: repository, digest: digest, since: since,
-		manifests: map[string][]blob{}, done: map[string]bool{},
+		manifests: map[string][]blob{}, written: map[string]int64{}, done: map[string]bool{},
 	}
 	return m.read
 }
@@ -87,18 +88,24 @@ func (m *pullMeter) read(ctx context.Context) (Progress, error) {
 	var progress Progress
 	for _, b := range blobs {
 		progress.Total += b.Size
-		offset, writing := active[b.Digest]
-		switch {
-		case m.done[b.Digest]:
-			progress.Pulled += b.Size
-		case writing:
-			progress.Pulled += min(offset, b.Size)
-		case m.has(ctx, b.Digest):
-			m.done[b.Digest] = true
-			progress.Pulled += b.Size
-		}
+		progress.Pulled += m.pulled(ctx, b, active)
 	}
 	return progress, nil
+}
+
+// pulled returns how many bytes of a blob have been transferred. While containerd commits a blob, for as long as a sync of
+// its database takes, the blob is neither an ingest nor content: the bytes last seen count then.
+func (m *pullMeter) pulled(ctx context.Context, b blob, active map[string]int64) int64 {
+	offset, writing := active[b.Digest]
+	switch {
+	case m.done[b.Digest]:
+	case writing:
+		m.written[b.Digest] = min(offset, b.Size)
+	case m.has(ctx, b.Digest):
+		m.done[b.Digest] = true
+		m.written[b.Digest] = b.Size
+	}
+	return m.written[b.Digest]
 }
 
 // blobs returns the blobs of the manifests that the pull has fetched.
