@@ -208,12 +208,18 @@ func (v *view) completeBegun() {
 	}
 }
 
-// replacing releases the workload, so that its controller replaces the pods.
+// replacing releases the workload, so that its controller replaces the pods. While spec.paused is set, the workload stays held.
 //
 // The fields of the update are kept until the pods have been replaced: if an earlier template is written before, its controller
 // keeps the pods that it has created from it, also those that were updated, see leftBehind.
 func (v *view) replacing(message string) {
-	if v.workload.Held {
+	w := v.workload
+	if v.policy.Spec.Paused && !v.deleting() && (w.Held || w.OwnerHolds) {
+		v.completeBegun()
+		v.pausedFor("spec.paused is set: " + message)
+		return
+	}
+	if w.Held {
 		v.act(Action{Kind: ActionRelease})
 	}
 	v.set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonReplacing, message)
