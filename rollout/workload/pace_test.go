@@ -71,6 +71,18 @@ func TestRevisionsAreNumberedAsByTheDeploymentController(t *testing.T) {
 	}
 }
 
+// The owner asks for no history: the controller of the Deployment would delete such a ReplicaSet at once.
+func TestNoFormerTemplateIsKeptWithRevisionHistoryLimitZero(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "Deployment", 2)
+	w.deployment.Spec.RevisionHistoryLimit = new(int32(0))
+	w.edit(image("app:2"))
+	w.rounds(30)
+	if len(w.replicaSets) != 1 || w.images()["app:2"] != 2 || w.created > 0 || w.progressing() != "True Completed" {
+		t.Errorf("%d ReplicaSets, images %v, %d pods created, %s", len(w.replicaSets), w.images(), w.created, w.progressing())
+	}
+}
+
 // A pod that the ReplicaSet creates in the middle has the former template.
 func TestPodsThatAreCreatedMeanwhileAreUpdatedToo(t *testing.T) {
 	t.Parallel()
