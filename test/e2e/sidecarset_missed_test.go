@@ -2,8 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -133,14 +131,14 @@ func (s *fixture) policyBelievesNoPod(set *v1beta1.SidecarSet, pod func(string) 
 	}
 }
 
-// compile is refit-manager sidecarset compile of the stored SidecarSet.
+// compile is refit-manager sidecarset compile of the stored SidecarSet, in a pod of refit-manager.
 func (s *fixture) compile(set *v1beta1.SidecarSet) string {
 	s.t.Helper()
-	command := exec.CommandContext(s.t.Context(), filepath.Join(root(), "dist", "refit-manager"), "sidecarset", "compile", "-f", "-")
-	command.Stdin = strings.NewReader(s.run("get", "sidecarset", set.Name, "--output=yaml"))
-	out, err := command.CombinedOutput()
+	stored := s.run("get", "sidecarset", set.Name, "--output=yaml")
+	out, err := s.kubectl(s.t.Context(), stored, "exec", "--stdin", "deployment/refit-manager", "--namespace", systemNamespace, "--",
+		"/refit-manager", "sidecarset", "compile", "--filename=-")
 	s.check(err, "compile SidecarSet: %s", out)
-	return string(out)
+	return out
 }
 
 // withoutTimes is an annotation without the time of the injection.
