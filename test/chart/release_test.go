@@ -136,10 +136,11 @@ func TestReleaseIsInstalledFromARegistry(t *testing.T) {
 kubectl create deployment web --image=docker.io/library/nginx --replicas=2 --namespace=release-test
 kubectl rollout status deployment/web --namespace=release-test --timeout=2m`)
 	u.restarts(1)
-	u.does("helm upgrade refit " + chart + "0.0.2 --reuse-values")
+	u.does("helm upgrade refit " + chart + "0.0.2 --reset-then-reuse-values")
+	u.does("helm test refit --namespace=refit-system")
 	p.runs(u, "v0.0.2", second)
 	u.restarts(2)
-	u.does("helm rollback refit 1 --namespace=refit-system --wait --timeout=4m")
+	u.does("helm rollback refit --namespace=refit-system --wait --timeout=4m")
 	p.runs(u, "v0.0.1", first)
 	u.restarts(3)
 	p.carried(u, second)
