@@ -59,6 +59,7 @@ func (c *content) Info(context.Context, *contentapi.InfoRequest, ...grpc.CallOpt
 }
 
 func TestProgressDoesNotFallWhileABlobIsCommitted(t *testing.T) {
+	t.Parallel()
 	store := &content{}
 	read := MeterPull(store, nil, "registry.example.com", "app", "sha256:manifest", time.Time{})
 	for _, step := range []struct {
