@@ -116,6 +116,9 @@ func (u user) does(line string) string {
 
 const verifies = "cosign verify --key=cosign.pub --insecure-ignore-tlog "
 
+// userTime is how long a user may need from the verification of a release to its removal, without other ways to install it.
+const userTime = 5 * time.Minute
+
 // A user who has the registry, the public key and kubectl-refit of a release, and no checkout, verifies, installs, uses, upgrades, rolls back and uninstalls.
 func TestReleaseIsInstalledFromARegistry(t *testing.T) {
 	p := newPublisher(t)
@@ -136,16 +139,23 @@ func TestReleaseIsInstalledFromARegistry(t *testing.T) {
 kubectl create deployment web --image=docker.io/library/nginx --replicas=2 --namespace=release-test
 kubectl rollout status deployment/web --namespace=release-test --timeout=2m`)
 	u.restarts(1)
-	u.does("helm upgrade refit " + chart + "0.0.2 --reuse-values")
+	u.does("helm upgrade refit " + chart + "0.0.2 --reset-then-reuse-values")
+	u.does("helm test refit --namespace=refit-system")
 	p.runs(u, "v0.0.2", second)
 	u.restarts(2)
-	u.does("helm rollback refit 1 --namespace=refit-system --wait --timeout=4m")
+	u.does("helm rollback refit --namespace=refit-system --wait --timeout=4m")
 	p.runs(u, "v0.0.1", first)
 	u.restarts(3)
+	took := time.Since(began)
 	p.carried(u, second)
+	began = time.Now()
 	u.does("helm uninstall refit --namespace=refit-system --wait")
+	took += time.Since(began)
 	p.kustomized(u)
-	t.Logf("all that the user has done took %.0f s", time.Since(began).Seconds())
+	t.Logf("verify, install, test, restart, upgrade, roll back and uninstall took %.0f s", took.Seconds())
+	if took >= userTime {
+		t.Errorf("the user needed %s, want less than %s", took.Round(time.Second), userTime)
+	}
 }
 
 // restarts restarts the pods of the user's workload, and counts the restarts of its containers.
