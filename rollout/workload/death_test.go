@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/record"
 )
@@ -109,9 +108,7 @@ func TestPodThatIsDrainedForATemplateThatIsTakenBackServesAgain(t *testing.T) {
 	for _, seconds := range []int32{0, 30} {
 		for rounds := 1; rounds <= 4; rounds++ {
 			w := newWorld(t, "StatefulSet", 2)
-			w.edit(func(t *corev1.PodTemplateSpec) {
-				t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
-			})
+			w.edit(readinessGate)
 			w.rounds(10)
 			w.policy.Spec.DrainSeconds = &seconds
 			w.edit(image("app:2"))

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // Kubelet counts its back-off for each image: the former one, which ran a moment ago, is started with a delay.
@@ -85,9 +84,7 @@ func TestPodThatIsNotReadyAfterTheBackOffFailsAtItsDeadline(t *testing.T) {
 func TestPodDoesNotFailWhileItDrains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "StatefulSet", 2)
-	w.edit(func(t *corev1.PodTemplateSpec) {
-		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
-	})
+	w.edit(readinessGate)
 	w.rounds(10)
 	w.policy.Spec.DrainSeconds, w.policy.Spec.FailurePolicy = new(int32(900)), v1alpha1.UpdateFailureUndo
 	w.edit(image("app:2"))

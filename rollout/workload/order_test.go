@@ -25,13 +25,13 @@ func (w *world) updatedInOrder(to string) (order []string) {
 	return order
 }
 
-// A pod without a cost, or with one that cannot be read, has the cost 0, as Kubernetes takes it.
+// A cost that is not an int32 counts as 0, as for Kubernetes.
 func TestPodsAreUpdatedInTheOrderOfTheirDeletionCost(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		w := newWorld(t, kind, 4)
 		names := slices.Sorted(maps.Keys(w.pods))
-		for i, cost := range map[int]string{0: "10", 1: "-5", 2: "much", 3: "9"} {
+		for i, cost := range map[int]string{0: "10", 1: "-5", 2: "99999999999", 3: "9"} {
 			metav1.SetMetaDataAnnotation(&w.pods[names[i]].ObjectMeta, "controller.kubernetes.io/pod-deletion-cost", cost)
 		}
 		w.policy.Spec.PodOrder = v1alpha1.PodOrderDeletionCost

@@ -4,10 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // The controller of the workload would replace all pods.
@@ -72,9 +69,7 @@ func TestPausedPolicyHoldsADeploymentInTheMiddleOfItsOwnRollout(t *testing.T) {
 func TestDrainedPodServesAgainWhileTheNextTemplateIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "StatefulSet", 2)
-	w.edit(func(t *corev1.PodTemplateSpec) {
-		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
-	})
+	w.edit(readinessGate)
 	w.rounds(10)
 	w.policy.Spec.DrainSeconds = new(int32(3))
 	w.edit(image("app:2"))

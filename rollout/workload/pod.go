@@ -220,8 +220,12 @@ func (v *view) order(a, b *pod) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
+// deletionCost returns 0 for a pod without a cost, or with one that is not an int32, as Kubernetes does.
 func deletionCost(p *corev1.Pod) int64 {
-	n, _ := strconv.ParseInt(p.Annotations[annotationDeletionCost], 10, 32) // 0 without one, as Kubernetes takes it
+	n, err := strconv.ParseInt(p.Annotations[annotationDeletionCost], 10, 32)
+	if err != nil {
+		return 0 // not the nearest int32, which ParseInt returns
+	}
 	return n
 }
 

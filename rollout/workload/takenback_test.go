@@ -63,6 +63,11 @@ func TestUndoDoesNotGoToTheTemplateOfExcludedPods(t *testing.T) {
 	}
 }
 
+// readinessGate adds the condition by which pods are drained.
+func readinessGate(t *corev1.PodTemplateSpec) {
+	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
+}
+
 func moreEnvironment(t *corev1.PodTemplateSpec) {
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 }
@@ -92,9 +97,7 @@ func TestTemplateThatIsTakenBackBeforeTheReleaseReachesAllPods(t *testing.T) {
 func TestDrainedPodServesAgainIfTheNextTemplateIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "StatefulSet", 2)
-	w.edit(func(t *corev1.PodTemplateSpec) {
-		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
-	})
+	w.edit(readinessGate)
 	w.rounds(10)
 	w.policy.Spec.DrainSeconds, w.policy.Spec.PodUpdatePolicy = new(int32(3)), v1alpha1.PodUpdateInPlaceOnly
 	w.edit(image("app:2"))
