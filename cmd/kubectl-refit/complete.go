@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/completion"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/internal/console"
 )
 
@@ -56,13 +57,30 @@ func first(of func(ctx context.Context, cluster completion.Cluster, typed string
 	}
 }
 
+// oneObject completes the object of a command, see [usage.Object]: what of offers for KIND/NAME, or only the names after a kind.
+func oneObject(of func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error)) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		switch {
+		case len(args) == 0:
+			return of(ctx, cluster, typed)
+		case len(args) > 1 || strings.Contains(args[0], "/"):
+			return nil, nil
+		}
+		values, err := of(ctx, cluster, usage.Object([]string{args[0], typed}))
+		for i := range values {
+			values[i] = strings.TrimPrefix(values[i], args[0]+"/")
+		}
+		return values, err
+	}
+}
+
 // pods completes the pod of a command.
-var pods = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+func pods(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
 	return cluster.Pods(ctx, typed)
-})
+}
 
 // podsAndWorkloads completes the pod or workload of a command: pods without their kind too.
-var podsAndWorkloads = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+var podsAndWorkloads = oneObject(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
 	kind, _, hasKind := strings.Cut(typed, "/")
 	if hasKind && !console.IsPod(kind) {
 		return cluster.Objects(ctx, typed, completion.Updatable...)
@@ -75,9 +93,9 @@ var podsAndWorkloads = first(func(ctx context.Context, cluster completion.Cluste
 	return append(pods, workloads...), err
 })
 
-// objects completes KIND/NAME.
+// objects completes KIND/NAME, or the name after a kind.
 func objects(kinds ...string) offer {
-	return first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	return oneObject(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
 		return cluster.Objects(ctx, typed, kinds...)
 	})
 }
@@ -106,29 +124,34 @@ var scheduleNames = first(func(ctx context.Context, cluster completion.Cluster, 
 	return names, err
 })
 
-// objectThen completes a pod or workload as KIND/NAME, and then the arguments after it.
-func objectThen(further offer) offer {
+// furtherOffer returns completions for the arguments after an object.
+type furtherOffer func(ctx context.Context, cluster completion.Cluster, object, typed string) ([]string, error)
+
+// objectThen completes a pod or workload, as KIND/NAME or KIND NAME, and then the arguments after it.
+func objectThen(further furtherOffer) offer {
+	named := objects(append([]string{"pod"}, completion.Updatable...)...)
 	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
-		if len(args) == 0 {
-			return cluster.Objects(ctx, typed, append([]string{"pod"}, completion.Updatable...)...)
+		object, _ := usage.ObjectThen(args)
+		if !strings.Contains(object, "/") {
+			return named(ctx, cluster, args, typed)
 		}
-		return further(ctx, cluster, args, typed)
+		return further(ctx, cluster, object, typed)
 	}
 }
 
-func containersToSet(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
-	names, err := cluster.Containers(ctx, args[0], "", typed)
+func containersToSet(ctx context.Context, cluster completion.Cluster, object, typed string) ([]string, error) {
+	names, err := cluster.Containers(ctx, object, "", typed)
 	for i := range names {
 		names[i] += "="
 	}
 	return names, err
 }
 
-func variables(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
-	return cluster.Variables(ctx, args[0], typed)
+func variables(ctx context.Context, cluster completion.Cluster, object, typed string) ([]string, error) {
+	return cluster.Variables(ctx, object, typed)
 }
 
-func nothingMore(context.Context, completion.Cluster, []string, string) ([]string, error) {
+func nothingMore(context.Context, completion.Cluster, string, string) ([]string, error) {
 	return nil, nil
 }
 
@@ -151,13 +174,11 @@ func sidecarSetNames(several bool) offer {
 	}
 }
 
-// completeContainers completes a flag with the containers of the object in the first argument or of the flag --selector.
+// completeContainers completes a flag with the containers of the first object in the arguments, or of the flag --selector.
 func completeContainers(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, flag string) {
 	mustRegister(cmd, flag, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		of, selector := "", ""
-		if len(args) > 0 {
-			of = args[0]
-		}
+		of, _ := usage.ObjectThen(args)
+		selector := ""
 		if f := cmd.Flags().Lookup("selector"); f != nil {
 			selector = f.Value.String()
 		}

@@ -41,7 +41,7 @@ func deployments(names ...string) appsv1.DeploymentList {
 	return list
 }
 
-// apiServer has pod web with containers app and log, and namespace shop.
+// apiServer has pod web with containers app and log, Deployment web with container server, and namespace shop.
 func apiServer(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
@@ -53,12 +53,16 @@ func apiServer(t *testing.T) (kubeconfig string) {
 		}
 		return l
 	}
+	deployment := deployments("web").Items[0]
+	deployment.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "server"}}
 	answers := map[string]any{
 		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
 		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "apps/v1", Version: "v1"}}}}},
 		"/apis/apps/v1": metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
 			{Name: "deployments", SingularName: "deployment", ShortNames: []string{"deploy"}, Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list"}},
 		}},
+		"/apis/apps/v1/namespaces/shop/deployments": list("web", "api"), "/apis/apps/v1/namespaces/shop/deployments/web": deployment,
 		"/apis/apps/v1/namespaces/shop/deployments?labelSelector=tier%3Dfront": deployments("web", "api"),
 		"/apis/apps/v1/namespaces/shop/deployments?labelSelector=tier%3Dback":  deployments(),
 		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
@@ -116,7 +120,18 @@ func TestCompletionOfArgumentsAndFlags(t *testing.T) {
 		"rollout abort ":              "restartrollout/ :6",
 		"schedule ":                   "ls resume suspend trigger :4",
 		"why d":                       "db deployment/ daemonset/ :6",
-		"why pod we":                  ":4",
+		"why pod we":                  "web :4",
+		"why deployment ":             "web api :4",
+		"set image pod w":             "web :4",
+		"set image pod web a":         "app= :6",
+		"set env pod web A=b -c ":     "app log :4",
+		"restart deployment web -c ":  "server :4",
+		"rollout status deployment ":  "web api :4",
+		"rollout status deploy/web ":  ":4",
+		"logs pod ":                   "web db :4",
+		"logs web ":                   ":4",
+		"files history pods d":        "db :4",
+		"probe ls pod ":               ":4",
 		"timeline crr/x -o ":          "svg json yaml :4",
 		"probe ls d":                  "db :4",
 		"status -o ":                  "wide name json yaml jsonpath go-template custom-columns :4",

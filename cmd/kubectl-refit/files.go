@@ -148,7 +148,7 @@ func filesRollbackCommand(connection *genericclioptions.ConfigFlags) *cobra.Comm
 	var sidecar sidecarFlags
 	var to string
 	cmd := &cobra.Command{
-		ValidArgsFunction: completing(connection, pods),
+		ValidArgsFunction: completing(connection, oneObject(pods)),
 		Use:               "rollback (POD | pod/POD) [--to=VERSION]", Aliases: []string{"undo"}, Short: "Return to files that were accepted before", Long: filesRollbackLong, Args: usage.OneObject(),
 		Example: "  kubectl refit files rollback web-0\n  kubectl refit files rollback web-0 --to=v1",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,7 +167,7 @@ func filesRollbackCommand(connection *genericclioptions.ConfigFlags) *cobra.Comm
 func filesHistoryCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var sidecar sidecarFlags
 	cmd := &cobra.Command{
-		ValidArgsFunction: completing(connection, pods),
+		ValidArgsFunction: completing(connection, oneObject(pods)),
 		Use:               "history (POD | pod/POD)", Aliases: []string{"revisions"}, Short: "List the accepted versions of the files", Args: usage.OneObject(),
 		Long:    "List the versions of the files that the sidecar has accepted and still has, the present one first.\n\nExit codes: 0 done, 1 failed, 2 refused or wrong usage.",
 		Example: "  kubectl refit files history web-0",

@@ -122,7 +122,7 @@ func (u *filesUpdate) several(cmd *cobra.Command, connection *genericclioptions.
 
 // podThenFiles completes the name of a pod, and then files of this machine.
 func podThenFiles(connection *genericclioptions.ConfigFlags) cobra.CompletionFunc {
-	complete := completing(connection, pods)
+	complete := completing(connection, first(pods))
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 || cmd.Flags().Changed("selector") {
 			return nil, cobra.ShellCompDirectiveDefault

@@ -25,7 +25,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
 func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config logs.Config
 	cmd := &cobra.Command{
-		ValidArgsFunction: completing(connection, pods),
+		ValidArgsFunction: completing(connection, oneObject(pods)),
 		Use:               "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: usage.OneObject(),
 		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow\n  kubectl refit logs web-0 -c app --since=10m --timestamps",
 		RunE: func(cmd *cobra.Command, args []string) error {

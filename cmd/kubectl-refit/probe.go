@@ -19,7 +19,7 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := probecli.Config{Now: time.Now}
 	var everywhere bool
 	list := &cobra.Command{
-		ValidArgsFunction: completing(connection, pods),
+		ValidArgsFunction: completing(connection, first(pods)),
 		Use:               "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage.Arguments(cobra.MaximumNArgs(1)),
 		Example: "  kubectl refit probe ls\n  kubectl refit probe ls web-0 -o wide\n  kubectl refit probe ls -A",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -51,7 +51,7 @@ func (r rollouts) subcommand(cmd *cobra.Command, timeout *time.Duration, does ki
 	if does.sidecarSet != nil {
 		complete = append(complete, "sidecarset")
 	}
-	cmd.Args, cmd.ValidArgsFunction = usage.OneObject(), completing(r.connection, severalObjects(complete...))
+	cmd.Args, cmd.ValidArgsFunction = usage.OneObject(), completing(r.connection, objects(complete...))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, limit := usage.Object(args), time.Duration(0)
 		if timeout != nil {
