@@ -57,7 +57,7 @@ func filesUpdateCommand(connection *genericclioptions.ConfigFlags) *cobra.Comman
 	flags.StringVar(&u.from.Name, "name", "", "`name` of the file of --url (default: the end of the URL)")
 	flags.StringVar(&u.from.SHA256, "sha256", "", "`digest` in hex that the content of --url must have")
 	flags.BoolVar(&u.change.Keep, "keep", true, "keep other files; false removes them")
-	flags.BoolVar(&u.change.DryRun, "dry-run", false, "check the files, and change nothing")
+	usage.DryRunFlag(flags, &u.change.DryRun, "let the sidecar check the files, and change nothing: server or client, which are the same, or none")
 	u.sidecar.add(cmd, connection, "the update continues")
 	return cmd
 }

@@ -68,6 +68,7 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"files update web --version=2 --parallelism=2 --url=x", []string{"--parallelism has no meaning for one pod"}},
 		{"files update -l app=web --version=2 --parallelism=0 --url=x", []string{"--parallelism=0: want at least 1"}},
 		{"files update -l a>b --version=2 --url=x", []string{"--selector"}},
+		{"files update web --version=2 --url=x --dry-run=later", []string{"--dry-run", "want server, client or none"}},
 		{"files update --version=2 --url=x", []string{"requires at least 1 arg"}},
 		{"why replicaset/web", []string{`"replicaset/web": want`}},
 		{"why deployment/web --tail=3", []string{"--tail has no meaning for a workload"}},
@@ -98,6 +99,7 @@ func TestFormsOfKubectlAreAccepted(t *testing.T) {
 		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
 		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "set env deployment shop LEVEL=debug", "set image sts/shop app=x:2 --canary=10% --wait=false", "rollout status deploy shop",
 		"rollout undo iup/shop --to-revision=2 --dry-run", "rollout promote ds/shop --full", "why pod web", "why deployment web", "rollout pause rr/x", "rollout status restartrollout x --watch=false", "rollout abort rr x", "rollout undo sidecarset mesh --to-revision=1", "schedule ls -A", "schedule trigger nightly --wait=false", "why pods/web", "logs po web", "timeline crr web-x",
+		"files update web --version=2 --url=x --dry-run", "files update web --version=2 --url=x --dry-run=server", "files update web --version=2 --url=x --dry-run=client", "files update web --version=2 --url=x --dry-run=false",
 	} {
 		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 			t.Errorf("%s: %v", args, err)
