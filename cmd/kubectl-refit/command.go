@@ -46,8 +46,10 @@ before. Before the pod is taken out of its Services, or its first container is s
 PodDisruptionBudgets allow it; a pod without a workload asks only these. A pod that cannot become ready by itself waits
 for nothing, and neither does an update that stops no container.
 
-Exit codes: 0 the pods run with what was asked for, or the pods of --canary do, 1 failed or superseded by another change, 2 refused (nothing has
-been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
+A pod or a workload that has what was asked for already is unchanged, which the command says; an update to it that has been begun is followed.
+
+Exit codes: 0 the pods run with what was asked for, or the pods of --canary do, or nothing is changed, 1 failed or superseded by another change,
+2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout, 130 interrupted.`
 
 // options are the flags of set.
 type options struct {

@@ -237,19 +237,34 @@ func (u *updater) finish(ctx context.Context) error {
 	return nil
 }
 
-// refused handles a change that would change nothing: it resumes an interrupted update, if there is one.
+// refused handles a change that would change nothing: it resumes an interrupted update, if there is one. Other errors are returned.
 func (u *updater) refused(ctx context.Context, err error) error {
-	if !unchanged(err) || u.DryRun {
+	if !unchanged(err) {
 		return err
 	}
-	recorded, recordErr := record.Read(u.pod)
-	known, reportErr := reported.Read(u.pod)
-	if recordErr != nil || reportErr != nil || recorded == nil && gate.Closed(u.pod) == nil ||
-		inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
+	begun, err := u.begun()
+	switch {
+	case err != nil:
 		return err
+	case !begun:
+		u.Output.Say("pod/%s unchanged: it has what was asked for already", u.pod.Name)
+		return nil
+	case u.DryRun:
+		u.Output.Say("the change was requested before; the command would wait until it is done")
+		return nil
 	}
 	u.Output.Say("the change was requested before; waiting until it is done")
 	return u.finish(ctx)
+}
+
+// begun reports whether an update of the pod has been begun and is not done.
+func (u *updater) begun() (bool, error) {
+	recorded, err := record.Read(u.pod)
+	if err != nil || recorded == nil && gate.Closed(u.pod) == nil {
+		return false, err
+	}
+	known, err := reported.Read(u.pod)
+	return err == nil && inplace.Next(u.pod, recorded, known, time.Now()).Kind != inplace.KindDone, err
 }
 
 // unchanged reports whether a plan was refused because nothing is different.

@@ -85,7 +85,6 @@ func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 		code   int
 	}{
 		"an unknown container":         {must(change.Image([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
-		"the same image":               {must(change.Image([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
 		"an init container":            {must(change.Image([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
 		"another QoS class":            {must(change.Resources(change.Sizes{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
 		"a variable with a value":      {must(change.Env(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
@@ -110,6 +109,23 @@ func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// As with kubectl, so that a script can be run again.
+func TestPodThatHasWhatWasAskedForIsUnchanged(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]change.Change{
+		"an image":       must(change.Image([]string{"app=app:1"})),
+		"an environment": must(change.Env(nil, []string{"LEVEL=" + web().Annotations["level"]})),
+	} {
+		for _, dry := range []bool{false, true} {
+			api := &cluster{pod: web()}
+			said, err := update(t, api, inplacecli.Config{DryRun: dry}, to)
+			if err != nil || api.writes > 0 || !strings.Contains(said, "pod/web unchanged") {
+				t.Errorf("%s, dry run %t: %v, %d writes; said:\n%s", name, dry, err, api.writes, said)
+			}
+		}
 	}
 }
 

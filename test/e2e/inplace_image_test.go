@@ -228,7 +228,7 @@ func TestRecordOnThePodSaysWhatWasDone(t *testing.T) {
 	if state := s.pod("web").Annotations[v1beta1.AnnotationInPlaceUpdateState]; !strings.Contains(state, `"lastContainerStatuses":{"app":{"imageID":`) {
 		t.Errorf("state %q", state)
 	}
-	if out, code := s.set("image", "pod/web", "app="+newImage); code != 2 || !strings.Contains(out, "nothing is different") {
+	if out, code := s.set("image", "pod/web", "app="+newImage); code != 0 || !strings.Contains(out, "unchanged") {
 		t.Errorf("the same again: exit code %d: %s", code, out)
 	}
 }

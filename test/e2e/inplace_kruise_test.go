@@ -150,7 +150,7 @@ func TestUpdateThatRefitHasBegunIsContinuedByAWorkloadOfOpenKruise(t *testing.T)
 	s.gate("web", corev1.ConditionTrue)
 	s.awaitPod("web", "to be ready", podReady)
 	s.restarted(before, "app", 1)
-	if out, code := s.set("image", "pod/web", "app="+newImage); code != 2 || !strings.Contains(out, "nothing is different") {
+	if out, code := s.set("image", "pod/web", "app="+newImage); code != 0 || !strings.Contains(out, "unchanged") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -257,7 +257,7 @@ func TestImagePulledByAnotherThanKubelet(t *testing.T) {
 		t.Errorf("waiting %+v, want ErrImageNeverPull", waiting)
 	}
 	out, code := s.set("image", "pod/second", "app="+pulled)
-	if code != 2 || !strings.Contains(out, "nothing is different") {
+	if code != 0 || !strings.Contains(out, "unchanged") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -20,7 +20,7 @@ func TestSetAgainFollowsTheUpdate(t *testing.T) {
 		t.Errorf("maxUnavailable %s after a dry run", is)
 	}
 	f.config.DryRun = false
-	f.expects(t, policy.Set(t.Context(), f.config, web, image("app:2")), console.ExitDone, "has this template already", "InPlaceUpdatePolicy gently changed", "2 of 2 pods have the template")
+	f.expects(t, policy.Set(t.Context(), f.config, web, image("app:2")), console.ExitDone, "deployment/web unchanged: it has this template already", "InPlaceUpdatePolicy gently changed", "2 of 2 pods have the template")
 	if is := f.policies(t)[0].Spec.MaxUnavailable; is.String() != "50%" {
 		t.Errorf("maxUnavailable %s", is)
 	}

@@ -153,7 +153,7 @@ func (s *setter) unanswered(ctx context.Context, err error) error {
 
 // unchanged ends a change that the workload has already: its update may still be in progress.
 func (s *setter) unchanged(ctx context.Context) error {
-	s.Output.Say("%s has this template already", s.target)
+	s.Output.Say("%s unchanged: it has this template already", s.target)
 	if err := s.keepOptions(ctx); err != nil {
 		return err
 	}
