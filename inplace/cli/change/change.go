@@ -52,13 +52,13 @@ type Sizes struct {
 
 // Resources changes requests and limits of CPU and memory. Other values do not change.
 func Resources(to Sizes) (Change, error) {
-	requests, err := quantities(to.Requests)
+	requests, err := quantities("--requests", to.Requests)
 	if err != nil {
-		return nil, fmt.Errorf("requests: %w", err)
+		return nil, err
 	}
-	limits, err := quantities(to.Limits)
+	limits, err := quantities("--limits", to.Limits)
 	if err != nil {
-		return nil, fmt.Errorf("limits: %w", err)
+		return nil, err
 	}
 	if len(requests)+len(limits) == 0 {
 		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", console.ErrUsage)
@@ -92,19 +92,19 @@ func with(list, changes corev1.ResourceList) corev1.ResourceList {
 	return list
 }
 
-func quantities(text string) (corev1.ResourceList, error) {
+func quantities(flag, text string) (corev1.ResourceList, error) {
 	if text == "" {
 		return nil, nil
 	}
 	pairs, err := splitPairs(strings.Split(text, ","), "RESOURCE=QUANTITY")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s: %s", console.ErrUsage, flag, console.Message(err))
 	}
 	list := corev1.ResourceList{}
 	for _, pair := range pairs {
 		quantity, err := resource.ParseQuantity(pair.value)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s=%s: %w", console.ErrUsage, pair.key, pair.value, err)
+			return nil, fmt.Errorf("%w: %s: %s=%s: want a quantity, such as 500m or 2 for cpu, 256Mi for memory", console.ErrUsage, flag, pair.key, pair.value)
 		}
 		list[corev1.ResourceName(pair.key)] = quantity
 	}
