@@ -67,7 +67,7 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 				return err
 			}
 		case !r.Follow:
-			return fmt.Errorf("%w: container %s has not been started yet", console.ErrFailed, r.Container)
+			return fmt.Errorf("container %s has not been started yet", r.Container)
 		}
 		if !r.Follow {
 			return nil

@@ -55,12 +55,12 @@ func TestFilesOfSelectedPods(t *testing.T) {
 		code  int
 		words string
 	}{
-		"app=web": {console.ExitRefused, "pod b has no refit-sidecar"}, "app=done": {console.ExitFailed, "no running pod matches --selector=app=done"}, "app=none": {console.ExitFailed, "no running pod"},
+		"app=web": {console.ExitRefused, "pod b has no refit-sidecar"}, "app=done": {console.ExitFailed, "error: no running pod matches --selector=app=done"}, "app=none": {console.ExitFailed, "error: no running pod"},
 	} {
 		root := command("test")
 		root.SetArgs([]string{"files", "update", "-l", selector, "--version=2", "--url=https://files.example.com/a", "--server=" + server.URL, "--kubeconfig=", "--namespace=default"})
 		root.SetOut(io.Discard)
-		if err := root.ExecuteContext(t.Context()); console.ExitCode(err) != want.code || !strings.Contains(err.Error(), want.words) {
+		if err := root.ExecuteContext(t.Context()); console.ExitCode(err) != want.code || !strings.Contains(console.Line(err), want.words) {
 			t.Errorf("%s: exit code %d: %v", selector, console.ExitCode(err), err)
 		}
 	}

@@ -110,7 +110,7 @@ func (u *filesUpdate) several(cmd *cobra.Command, connection *genericclioptions.
 		})
 		slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 		if len(list.Items) == 0 {
-			return nil, fmt.Errorf("%w: no running pod matches --selector=%s", console.ErrFailed, u.selector)
+			return nil, fmt.Errorf("no running pod matches --selector=%s", u.selector)
 		}
 		return list.Items, nil
 	})

@@ -80,7 +80,7 @@ func (t *targets) ofKinds(args []string) ([]rolloutcli.Target, error) {
 	}
 	found := targetsOf(infos, namespace)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: no %s in namespace %s matches --selector=%s", console.ErrFailed, strings.Join(args, ","), namespace, t.selector)
+		return nil, fmt.Errorf("no %s in namespace %s matches --selector=%s", strings.Join(args, ","), namespace, t.selector)
 	}
 	return found, nil
 }
