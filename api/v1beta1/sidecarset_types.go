@@ -20,8 +20,8 @@ const KindSidecarSet = "SidecarSet"
 // +kubebuilder:printcolumn:name="UPDATED-READY",type=integer,JSONPath=`.status.updatedReadyPods`
 // +kubebuilder:printcolumn:name="PROGRESSING",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="NOT-INJECTED",type=integer,JSONPath=`.status.notInjectedPods`,priority=1
-// +kubebuilder:printcolumn:name="NOT-UPGRADABLE",type=integer,JSONPath=`.status.notUpgradablePods`,priority=1
-// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failedPods`,priority=1
+// +kubebuilder:printcolumn:name="NOT-UPGRADABLE",type=integer,JSONPath=`.status.notUpgradablePods`
+// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failedPods`
 // +kubebuilder:printcolumn:name="REVISION",type=string,JSONPath=`.status.latestRevision`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-zA-Z0-9-]+$')",message="metadata.name must be at most 63 letters, digits and '-'"

@@ -3,6 +3,7 @@ package crd_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,20 @@ func printed(t *testing.T, columns []apiextensionsv1.CustomResourceColumnDefinit
 	return cells
 }
 
+// versions returns the versions of a CRD.
+func versions(t *testing.T, file string) []apiextensionsv1.CustomResourceDefinitionVersion {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd.Spec.Versions
+}
+
 // kubectl get shows what has failed. The API server prints the first value of a column.
 func TestFailuresAreInTheColumnsOfKubectlGet(t *testing.T) {
 	t.Parallel()
@@ -58,19 +73,33 @@ status: {desired: 3, active: 0, completed: 3, succeeded: 2, message: the namespa
 			"NAME": "shop", "TOTAL": "3", "ACTIVE": "0", "COMPLETED": "3", "SUCCEED": "2", "FAILED": "app:7", "REASON": "not found", "MESSAGE": "the namespace has no such Secret",
 		}},
 	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-			t.Fatal(err)
-		}
-		for _, version := range crd.Spec.Versions {
+		for _, version := range versions(t, file) {
 			cells := printed(t, version.AdditionalPrinterColumns, tc.object)
 			delete(cells, "AGE")
 			if fmt.Sprint(cells) != fmt.Sprint(tc.want) {
 				t.Errorf("%s %s:\n got %v\nwant %v", file, version.Name, cells, tc.want)
+			}
+		}
+	}
+}
+
+// A list without --output=wide says what a schedule restarts, and that pods of a SidecarSet need somebody.
+func TestColumnsWithoutWide(t *testing.T) {
+	t.Parallel()
+	for file, tc := range map[string]struct {
+		object string
+		want   map[string]string
+	}{
+		"refit.dev_restartschedules.yaml": {"spec: {rolloutTemplate: {spec: {targetRef: {kind: Deployment, name: web}}}}", map[string]string{"KIND": "Deployment", "TARGET": "web"}},
+		"apps.kruise.io_sidecarsets.yaml": {"status: {failedPods: 2, notUpgradablePods: 3}", map[string]string{"FAILED": "2", "NOT-UPGRADABLE": "3"}},
+	} {
+		for _, version := range versions(t, file) {
+			narrow := slices.DeleteFunc(version.AdditionalPrinterColumns, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Priority > 0 })
+			cells := printed(t, narrow, "metadata: {name: x}\n"+tc.object)
+			for column, want := range tc.want {
+				if cells[column] != want {
+					t.Errorf("%s %s: %s is %q, want %s", file, version.Name, column, cells[column], want)
+				}
 			}
 		}
 	}

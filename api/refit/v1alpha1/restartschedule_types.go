@@ -13,6 +13,8 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=refit
+// +kubebuilder:printcolumn:name="KIND",type=string,JSONPath=`.spec.rolloutTemplate.spec.targetRef.kind`
+// +kubebuilder:printcolumn:name="TARGET",type=string,JSONPath=`.spec.rolloutTemplate.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="SCHEDULE",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="TIMEZONE",type=string,JSONPath=`.spec.timeZone`
 // +kubebuilder:printcolumn:name="SUSPEND",type=boolean,JSONPath=`.spec.suspend`
