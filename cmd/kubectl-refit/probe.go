@@ -12,6 +12,9 @@ import (
 
 const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Users who may not read
 NodePodProbes, which belong to no namespace, see the results that are conditions of pods; others are shown as "?".
+A probe whose container or port a pod does not have is Unknown, and its message says so (--output=wide).
+
+With --output=name, json and the like, the objects are printed from which the rows were read: NodePodProbes and pods, each once.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 

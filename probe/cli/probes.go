@@ -49,7 +49,7 @@ func List(ctx context.Context, config Config, out io.Writer) error {
 		found, err = config.ofPods(ctx, func(*corev1.Pod, v1beta1.PodContainerProbe) bool { return true })
 	case err == nil:
 		var more []Probe
-		if more, err = config.ofPods(ctx, onVirtualNode); apierrors.IsForbidden(err) {
+		if more, err = config.ofPods(ctx, notOfNodes); apierrors.IsForbidden(err) {
 			err = nil // the remaining probes are useful without them
 		}
 		found = append(found, more...)
@@ -144,6 +144,11 @@ func onVirtualNode(pod *corev1.Pod, probe v1beta1.PodContainerProbe) bool {
 	return pod.Annotations[v1beta1.AnnotationPodProbe] != "" && probe.PodConditionType != ""
 }
 
+// notOfNodes reports whether no NodePodProbe has a probe of a pod: it runs on a virtual node, or cannot run anywhere.
+func notOfNodes(pod *corev1.Pod, probe v1beta1.PodContainerProbe) bool {
+	return onVirtualNode(pod, probe) || podprobe.Probeable(pod) && podprobe.Lacks(pod, probe) != nil
+}
+
 // ofPods returns the wanted probes of the markers, with the results from the conditions of the pods that the markers select.
 func (c Config) ofPods(ctx context.Context, wanted func(*corev1.Pod, v1beta1.PodContainerProbe) bool) ([]Probe, error) {
 	var markers v1beta1.PodProbeMarkerList
@@ -178,6 +183,10 @@ func (c Config) ofPods(ctx context.Context, wanted func(*corev1.Pod, v1beta1.Pod
 
 func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Probe {
 	one := Probe{Object: pod, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.ContainerName, Marker: marker, Name: probe.Name, Node: pod.Spec.NodeName, State: "?"}
+	if err := podprobe.Lacks(pod, probe); err != nil {
+		one.State, one.Message = string(v1beta1.ProbeUnknown), err.Error()
+		return one
+	}
 	for _, condition := range pod.Status.Conditions {
 		if probe.PodConditionType == "" || string(condition.Type) != probe.PodConditionType {
 			continue

@@ -38,12 +38,14 @@ func cluster(t *testing.T, mayReadNodes bool) client.Client {
 	}
 	marker := &v1beta1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "idle"}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	marker.Spec.Probes = []v1beta1.PodContainerProbe{{Name: "state", ContainerName: "app", PodConditionType: "example.com/idle"}, {Name: "new", ContainerName: "app"}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "node-1"}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: "example.com/idle", Status: corev1.ConditionTrue, LastTransitionTime: minute, Message: "idle"}}
+	marker.Spec.Probes = []v1beta1.PodContainerProbe{{Name: "state", ContainerName: "app", PodConditionType: "example.com/idle"}, {Name: "new", ContainerName: "app"}, {Name: "typo", ContainerName: "apps"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}}}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: "example.com/idle", Status: corev1.ConditionTrue, LastTransitionTime: minute, Message: "idle"}, {Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+	}
 	virtual := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "games", Name: "gs-0", Labels: map[string]string{"app": "game"}, Annotations: map[string]string{v1beta1.AnnotationPodProbe: "[]"},
-	}, Spec: corev1.PodSpec{NodeName: "virtual"}}
+	}, Spec: corev1.PodSpec{NodeName: "virtual", Containers: []corev1.Container{{Name: "app"}}}}
 	virtual.Status.Conditions = []corev1.PodCondition{
 		{Type: "example.com/idle", Status: corev1.ConditionFalse, LastTransitionTime: minute},
 		{Type: "example.com/late", Status: corev1.ConditionUnknown, LastTransitionTime: minute},
@@ -92,6 +94,7 @@ func TestList(t *testing.T) {
 		"of a namespace": {true, "shop", "", "", `POD     CONTAINER   MARKER   PROBE   STATE       FOR
 web-0   app         idle     new     Unknown     -
 web-0   app         idle     state   Succeeded   60s
+web-0   apps        idle     typo    Unknown     -
 `},
 		"of all namespaces": {true, "", "", "wide", `NAMESPACE   POD     CONTAINER   MARKER   PROBE     STATE       FOR   NODE      MESSAGE
 games       gs-0    app         game     idle      Failed      60s   virtual   
@@ -100,13 +103,15 @@ games       gs-0    app         game     new       Unknown     60s   virtual
 other       db-0    db          lag      replica   Unknown     -     node-1    
 shop        web-0   app         idle     new       Unknown     -     node-1    
 shop        web-0   app         idle     state     Succeeded   60s   node-1    idle ...
+shop        web-0   apps        idle     typo      Unknown     -     node-1    pod web-0 has no container apps
 `},
 		"of a pod without": {true, "shop", "web-1", "", "there are no probes\n"},
 		"without the right to read NodePodProbes": {false, "shop", "", "", `POD     CONTAINER   MARKER   PROBE   STATE       FOR
 web-0   app         idle     new     ?           -
 web-0   app         idle     state   Succeeded   60s
+web-0   apps        idle     typo    Unknown     -
 `},
-		"names": {true, "", "", "name", "pod/gs-0\nnodepodprobe.apps.kruise.io/node-1\n"},
+		"names": {true, "", "", "name", "pod/gs-0\nnodepodprobe.apps.kruise.io/node-1\npod/web-0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -116,6 +116,12 @@ func resolve(pod *corev1.Pod, p v1alpha1.PodContainerProbe) (v1alpha1.ContainerP
 	return probe, fmt.Errorf("container %s of pod %s has no port named %s", p.ContainerName, pod.Name, port.StrVal)
 }
 
+// Lacks returns an error with the container or the named port of a probe that a pod does not have; nil if it has both.
+func Lacks(pod *corev1.Pod, p v1alpha1.PodContainerProbe) error {
+	_, err := resolve(pod, p)
+	return err
+}
+
 // portsOf returns the named ports of a regular container or a restartable init container.
 func portsOf(pod *corev1.Pod, container string) ([]corev1.ContainerPort, bool) {
 	if c := kubelet.ContainerIn(pod.Spec.Containers, container); c != nil {
