@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/cli/openkruise"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/wording"
 )
 
@@ -141,7 +142,7 @@ func write(out io.Writer, config Config, report *Report) error {
 func writeText(out io.Writer, directions []openkruise.Direction, report *Report) error {
 	var errs []error
 	line := func(format string, args ...any) {
-		_, err := fmt.Fprintf(out, format, args...)
+		_, err := fmt.Fprint(out, foreign.PrintableLines(fmt.Sprintf(format, args...))) // objects and errors have text of others
 		errs = append(errs, err)
 	}
 	for _, direction := range directions {

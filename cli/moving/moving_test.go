@@ -196,6 +196,16 @@ func TestFailureToReadIsAnErrorAfterTheReport(t *testing.T) {
 	}
 }
 
+// An error of the API server may have control sequences, which change what a terminal shows.
+func TestTextHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	config := moving.Config{API: api(t, nil, map[string]error{"PodList": errors.New("\x1b[2Jlost")}), System: "refit-system", Directions: both, Now: now}
+	if err := moving.Run(t.Context(), config, &out); err == nil || !strings.Contains(out.String(), "[2Jlost") || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 // An object with fields of wrong types is reported, and the run continues.
 func TestObjectThatCannotBeDecodedIsNamed(t *testing.T) {
 	t.Parallel()

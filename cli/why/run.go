@@ -76,17 +76,16 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 	if config.Format != "" {
 		return encode(out, config.Format, containers)
 	}
-	fmt.Fprintf(out, "pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
+	text := console.NewOutput(out, false) // it drops control characters of messages, images and logs
+	text.Print("pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
 	if message := gate.Message(&pod); message != "" {
-		fmt.Fprintf(out, "  OutOfServices: %s\n", message)
+		text.Print("  OutOfServices: %s\n", message)
 	}
 	if message := updateOf(&pod, policy); message != "" {
-		fmt.Fprintf(out, "  %s\n", message)
+		text.Print("  %s\n", message)
 	}
 	for i := range containers {
-		if err := config.write(ctx, out, name, &containers[i]); err != nil {
-			return err
-		}
+		config.write(ctx, text, name, &containers[i])
 	}
 	return nil
 }
@@ -103,46 +102,31 @@ func encode(out io.Writer, format string, containers []Container) error {
 	return err
 }
 
-func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *Container) error {
-	fmt.Fprintf(out, "\ncontainer %s: %s, %s\n", c.Name, c.State, count(c.Restarts))
-	fmt.Fprintf(out, "  %s: %s\n", c.Cause, c.Message)
+func (config *Config) write(ctx context.Context, text *console.Output, pod string, c *Container) {
+	text.Print("\ncontainer %s: %s, %s\n", c.Name, c.State, count(c.Restarts))
+	text.Print("  %s: %s\n", c.Cause, c.Message)
 	for _, probe := range c.Probes {
-		fmt.Fprintf(out, "  probe: %s\n", probe)
+		text.Print("  probe: %s\n", probe)
 	}
 	if c.Waiting != "" {
-		fmt.Fprintf(out, "  waiting: %s\n", c.Waiting)
+		text.Print("  waiting: %s\n", c.Waiting)
 	}
 	if !c.Previous || config.Lines == 0 {
-		return nil
+		return
 	}
-	text, err := config.Logs(ctx, config.Namespace, pod, c.Name, config.Lines)
-	if err != nil {
-		fmt.Fprintf(out, "  the log of the previous instance cannot be read: %s\n", err)
-		return nil // the runtime may have removed it meanwhile
-	}
-	if kubelet.LogIsGone(text) {
-		fmt.Fprintln(out, "  the log of the previous instance is gone")
-		return nil
-	}
-	if text == "" {
-		fmt.Fprintln(out, "  the log of the previous instance is empty")
-		return nil
-	}
-	fmt.Fprintln(out, "  last lines of the previous instance:")
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(out, "    %s\n", printable(line))
-	}
-	return nil
-}
-
-// printable returns a line of a log without control sequences, which could change how a terminal shows the rest.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
-			return -1
+	switch log, err := config.Logs(ctx, config.Namespace, pod, c.Name, config.Lines); {
+	case err != nil: // the runtime may have removed it meanwhile
+		text.Print("  the log of the previous instance cannot be read: %s\n", err)
+	case kubelet.LogIsGone(log):
+		text.Print("  the log of the previous instance is gone\n")
+	case log == "":
+		text.Print("  the log of the previous instance is empty\n")
+	default:
+		text.Print("  last lines of the previous instance:\n")
+		for line := range strings.Lines(log) {
+			text.Print("    %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		return r
-	}, line)
+	}
 }
 
 func count(restarts int32) string {

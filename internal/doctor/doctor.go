@@ -22,6 +22,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Result is the result of a check.
@@ -122,7 +123,9 @@ func write(out io.Writer, format string, findings []Finding) error {
 		return err
 	}
 	for _, finding := range findings {
-		if _, err := fmt.Fprintf(out, "%-8s %-13s %s\n", finding.Result, finding.Check, finding.Message); err != nil {
+		// Messages have names and errors of others.
+		line := foreign.PrintableLines(fmt.Sprintf("%-8s %-13s %s\n", finding.Result, finding.Check, finding.Message))
+		if _, err := fmt.Fprint(out, line); err != nil {
 			return err
 		}
 	}
