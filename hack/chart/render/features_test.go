@@ -32,6 +32,7 @@ func TestPermissionsFollowTheFeatures(t *testing.T) {
 	t.Parallel()
 	for feature, resources := range map[string][]string{
 		"images": {"imagepulljobs", "imagelistpulljobs", "nodeimages"}, "sidecarSets": {"sidecarsets"}, "podProbes": {"podprobemarkers", "nodepodprobes"},
+		"restartRollouts": {"restartrollouts", "restartschedules", "clonesets"}, "inPlaceUpdates": {"inplaceupdatepolicies"}, "configChanges": {"restarttriggers", "configmaps"},
 	} {
 		for _, on := range []bool{true, false} {
 			found, err := rendered(t, fmt.Sprintf("manager: {features: {%s: %t}}", feature, on))
@@ -47,6 +48,30 @@ func TestPermissionsFollowTheFeatures(t *testing.T) {
 			for _, resource := range resources {
 				if strings.Contains(granted, `"`+resource) != on {
 					t.Errorf("%s=%t: %s in the rules of refit-manager is %t", feature, on, resource, !on)
+				}
+			}
+		}
+	}
+}
+
+// Users get no rights to objects that nothing acts on. Requests of RestartRollouts and of updates may be read without the feature for requests.
+func TestRolesOfUsersFollowTheFeatures(t *testing.T) {
+	t.Parallel()
+	for feature, roles := range map[string][]string{
+		"containerRecreateRequests": {"refit-containerrecreaterequest-editor"}, "podProbes": {"refit-podprobemarker-editor", "refit-podprobemarker-viewer"},
+		"restartRollouts": {"refit-restartrollout-editor", "refit-restartrollout-viewer"}, "inPlaceUpdates": {"refit-inplaceupdatepolicy-editor", "refit-inplaceupdatepolicy-viewer"},
+		"images": {"refit-imagepulljob-editor", "refit-imagepulljob-viewer", "refit-pull-secret-reader"}, "sidecarSets": {"refit-sidecarset-editor", "refit-sidecarset-viewer", "refit-sidecarset-pod-fields"},
+		"containerRecreateRequests: false, restartRollouts: false, inPlaceUpdates": {"refit-containerrecreaterequest-viewer"},
+	} {
+		for _, on := range []bool{true, false} {
+			values := fmt.Sprintf("manager: {features: {%s: %t}}", feature, on)
+			found, err := rendered(t, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, role := range roles {
+				if _, there := found["ClusterRole/"+role]; there != on {
+					t.Errorf("%s: the ClusterRole %s is rendered: %t", values, role, there)
 				}
 			}
 		}
