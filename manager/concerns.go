@@ -103,7 +103,7 @@ func addSidecarSets(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, ledger *
 		return err
 	}
 	return sidecarsetcontrol.Add(mgr, sidecarsetcontrol.Config{
-		Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace(), Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
+		Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace(), Excluded: cfg.ExcludedNamespaces, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
 		Recorder: boundedRecorder{mgr.GetEventRecorder(Name)}, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 	})
 }

@@ -28,6 +28,8 @@ type Config struct {
 	RefusePods  bool   // refuse calls of the webhooks from addresses of pods
 	// WebhookNamespaces have pods that may call the webhooks, with RefusePods.
 	WebhookNamespaces []string
+	// ExcludedNamespaces are the namespaces, beside kube-system and Namespace, in which the webhooks are not called for new pods.
+	ExcludedNamespaces []string
 	// WebhookClientCAFile is a file with certificates in PEM. Callers of the webhooks need a client certificate of one of
 	// these authorities; empty: none.
 	WebhookClientCAFile string
@@ -78,6 +80,11 @@ func (c Config) Validate() error {
 	for _, namespace := range c.WebhookNamespaces {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			problem("namespace %q of callers of the webhooks is not a valid name of a Namespace", namespace)
+		}
+	}
+	for _, namespace := range c.ExcludedNamespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			problem("excluded namespace %q is not a valid name of a Namespace", namespace)
 		}
 	}
 	if c.MetricsAddr != "0" {

@@ -65,6 +65,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{"--cert-secret=s", func(c *manager.Config) { c.CertSecret = "s" }},
 		{"--webhook-refuse-pods=false", func(c *manager.Config) { c.RefusePods = false }},
 		{"--webhook-allowed-namespaces=a,b", func(c *manager.Config) { c.WebhookNamespaces = []string{"a", "b"} }},
+		{"--webhook-excluded-namespaces=a,b", func(c *manager.Config) { c.ExcludedNamespaces = []string{"a", "b"} }},
 		{"--webhook-client-ca-file=/ca", func(c *manager.Config) { c.WebhookClientCAFile = "/ca" }},
 		{"--metrics-addr=:1", func(c *manager.Config) { c.MetricsAddr = ":1" }},
 		{"--health-addr=:2", func(c *manager.Config) { c.HealthAddr = ":2" }},

@@ -75,7 +75,7 @@ func (r *reconciler) repair(ctx context.Context, s *set) (recheck.At, error) {
 	if err != nil {
 		return recheck.At{}, err
 	}
-	if why, err := beside.Missed(ctx, r.client, s.object, pod, requests, r.Namespace, now); err != nil || why == nil || why.Reason != chosen.Reason || pod.DeletionTimestamp != nil {
+	if why, err := beside.Missed(ctx, r.client, s.object, pod, requests, r.excluded(), now); err != nil || why == nil || why.Reason != chosen.Reason || pod.DeletionTimestamp != nil {
 		return recheck.On(now.Add(conflict.First)), err // another pod has its name now
 	}
 	switch err := r.live.Evict(ctx, pod); {

@@ -37,9 +37,11 @@ type Config struct {
 	Namespace string
 	// OpenKruise is the namespace with the ControllerRevisions that OpenKruise has written; empty if they are not used.
 	OpenKruise string
-	Workers    int           // number of SidecarSets reconciled concurrently
-	Live       client.Reader // reads from the API server and not from a cache, because updates depend on the present state
-	PrePull    bool          // the manager reconciles ImagePullJobs
+	// Excluded are the namespaces, beside kube-system and Namespace, in which the webhook is not called for new pods.
+	Excluded []string
+	Workers  int           // number of SidecarSets reconciled concurrently
+	Live     client.Reader // reads from the API server and not from a cache, because updates depend on the present state
+	PrePull  bool          // the manager reconciles ImagePullJobs
 	// Disruptions is shared by all controllers that make pods unavailable.
 	Disruptions *disruptions.Ledger
 	Clock       func() time.Time // the API server's time
@@ -48,6 +50,9 @@ type Config struct {
 	Guard       *guard.Guard // catches panics while one pod is handled
 	Logger      *slog.Logger
 }
+
+// excluded are the namespaces, beside kube-system, in which the webhook is not called for new pods.
+func (c Config) excluded() []string { return append([]string{c.Namespace}, c.Excluded...) }
 
 // api is what the parts of the controller share.
 type api struct {

@@ -116,7 +116,7 @@ func (r *reconciler) judge(ctx context.Context, s *set, pod *corev1.Pod, selecte
 	}
 	var why *missed.Pod
 	if selected && !r.replaced(ctx, s, pod) {
-		if why, err = beside.Missed(ctx, r.client, s.object, pod, requests, r.Namespace, r.Clock()); err != nil {
+		if why, err = beside.Missed(ctx, r.client, s.object, pod, requests, r.excluded(), r.Clock()); err != nil {
 			return false, err
 		}
 	}

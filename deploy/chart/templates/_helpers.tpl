@@ -106,6 +106,11 @@ object.spec.template != oldObject.spec.template)))
 {{- if or (include "refit.requests" .) (include "refit.restartRollouts" .) (include "refit.serverlessProbes" .) }}true{{ end -}}
 {{- end }}
 
+{{/* The namespaces for whose pods no webhook is called when they are created: what the cluster and the webhooks need to run, and the user's. */}}
+{{- define "refit.excludedNamespaces" -}}
+[kube-system, {{ .Release.Namespace }}{{ range .Values.webhook.excludedNamespaces }}, {{ quote . }}{{ end }}]
+{{- end }}
+
 {{- define "refit.configChanges" -}}{{ if include "refit.restartRollouts" . }}{{ include "refit.feature" (dict "root" . "name" "configChanges") }}{{ end }}{{- end }}
 {{- define "refit.secretChanges" -}}{{ if include "refit.configChanges" . }}{{ include "refit.feature" (dict "root" . "name" "secretChanges") }}{{ end }}{{- end }}
 
@@ -261,6 +266,9 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 - --webhook-refuse-pods=false
 {{- else if ne (join "," .Values.webhook.callers.allowedNamespaces) "kube-system" }}
 - --webhook-allowed-namespaces={{ join "," .Values.webhook.callers.allowedNamespaces }}
+{{- end }}
+{{- with .Values.webhook.excludedNamespaces }}
+- --webhook-excluded-namespaces={{ join "," . }}
 {{- end }}
 {{- if .Values.webhook.callers.clientCA.configMapName }}
 - --webhook-client-ca-file=/etc/refit/client-ca/{{ .Values.webhook.callers.clientCA.key }}

@@ -54,3 +54,21 @@ func TestCallersOfTheWebhooks(t *testing.T) {
 		})
 	}
 }
+
+// The creation of a pod in an excluded namespace calls no webhook, and is not refused for the lack of a sidecar. What others ask for there
+// is reviewed all the same.
+func TestExcludedNamespaces(t *testing.T) {
+	t.Parallel()
+	const values = `["kube-system","repairs","123","payments"]`
+	const selector, names = ".namespaceSelector.matchExpressions[0].values}", "MutatingWebhookConfiguration/refit-manager"
+	expects(t, "webhook: {excludedNamespaces: ['123', payments]}", map[string]string{
+		names + ` {.webhooks[?(@.name=="mpodreadinessgate.refit.dev")]` + selector:               values,
+		names + ` {.webhooks[?(@.name=="mpodprobe.refit.dev")]` + selector:                       values,
+		names + `-sidecarsets {.webhooks[?(@.name=="mpod.kb.io")]` + selector:                    values,
+		"ValidatingAdmissionPolicy/refit-sidecarset-required {.spec.matchConstraints" + selector: values,
+		"Deployment/refit-manager {.spec.template.spec.containers[0].args}":                      `["--metrics-addr=:8080","--webhook-excluded-namespaces=123,payments"]`,
+		names + ` {.webhooks[?(@.name=="mcontainerrecreaterequest.kb.io")].namespaceSelector}`:   "",
+		names + ` {.webhooks[?(@.name=="mrestartrollout.refit.dev")].namespaceSelector}`:         "",
+		names + ` {.webhooks[?(@.name=="mrestartschedule.refit.dev")].namespaceSelector}`:        "",
+	})
+}

@@ -64,6 +64,7 @@ func TestRefusedValues(t *testing.T) {
 		"existing without authority":   {"webhook: {certificates: {mode: existing, existing: {secretName: a}}}", "caBundle"},
 		"existing, the chart's own":    {"webhook: {certificates: {mode: existing, existing: {secretName: refit-manager-webhook-cert, caBundle: QQ==}}}", "which Helm deletes"},
 		"not a namespace":              {"sidecar: {namespaces: [Games]}", "namespaces"},
+		"not a name of a namespace":    {"webhook: {excludedNamespaces: ['*']}", "excludedNamespaces"},
 		"not a label":                  {"commonLabels: {team: 'a b'}", "commonLabels"},
 		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false, inPlaceUpdates: false}}", "manager.enabled"},
 		"a port for two listeners":     {"manager: {ports: {health: 9443}}", "manager.ports: webhook, health and metrics have to be different ports"},

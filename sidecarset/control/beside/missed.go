@@ -32,8 +32,8 @@ func Selects(ctx context.Context, cached client.Reader, selector match.Selector,
 }
 
 // Missed returns why a pod that the SidecarSet selects was not injected, or nil if it was. requests are the requests
-// that name the pod, and own is the manager's namespace.
-func Missed(ctx context.Context, cached client.Reader, set *v1beta1.SidecarSet, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, own string, now time.Time) (*missed.Pod, error) {
+// that name the pod. The webhook is not called for pods of kube-system and of the excluded namespaces.
+func Missed(ctx context.Context, cached client.Reader, set *v1beta1.SidecarSet, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, excluded []string, now time.Time) (*missed.Pod, error) {
 	if slices.Contains(annotation.Names(pod), set.Name) {
 		return nil, nil
 	}
@@ -41,7 +41,7 @@ func Missed(ctx context.Context, cached client.Reader, set *v1beta1.SidecarSet, 
 	if err != nil {
 		return nil, err
 	}
-	disabled := pod.Namespace == metav1.NamespaceSystem || pod.Namespace == own || labels[v1beta1.LabelSidecarInjection] == "disabled"
+	disabled := pod.Namespace == metav1.NamespaceSystem || slices.Contains(excluded, pod.Namespace) || labels[v1beta1.LabelSidecarInjection] == "disabled"
 	seen, _ := budget.Observe(pod, requests, 0, now)
 	why := missed.Judge(pod, set, &seen, disabled)
 	return &why, nil

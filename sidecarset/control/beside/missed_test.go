@@ -68,16 +68,16 @@ func TestWhyAPodWasNotInjectedDependsOnItsNamespace(t *testing.T) {
 	disabled := map[string]string{v1beta1.LabelSidecarInjection: "disabled"}
 	cached := cacheOf(t, "", namespaceOf("off", disabled), namespaceOf("shop", map[string]string{v1beta1.LabelSidecarInjection: "enabled"}))
 	for namespace, want := range map[string]missed.Reason{
-		"shop": missed.NotReached, "off": missed.Excluded, "kube-system": missed.Excluded, "refit-system": missed.Excluded, "not-known": missed.NotReached,
+		"shop": missed.NotReached, "off": missed.Excluded, "kube-system": missed.Excluded, "refit-system": missed.Excluded, "payments": missed.Excluded, "not-known": missed.NotReached,
 	} {
 		pod := readyPod("web-0")
 		pod.Namespace = namespace
-		why, err := beside.Missed(t.Context(), cached, set, pod, nil, "refit-system", time.Unix(1e9, 0))
+		why, err := beside.Missed(t.Context(), cached, set, pod, nil, []string{"refit-system", "payments"}, time.Unix(1e9, 0))
 		if err != nil || why == nil || why.Reason != want {
 			t.Errorf("%s: %+v, %v", namespace, why, err)
 		}
 	}
-	if _, err := beside.Missed(t.Context(), cacheOf(t, "get *v1.PartialObjectMetadata"), set, readyPod("web-0"), nil, "", time.Now()); !errors.Is(err, errAway) {
+	if _, err := beside.Missed(t.Context(), cacheOf(t, "get *v1.PartialObjectMetadata"), set, readyPod("web-0"), nil, nil, time.Now()); !errors.Is(err, errAway) {
 		t.Errorf("%v, although the namespace cannot be read", err)
 	}
 }
