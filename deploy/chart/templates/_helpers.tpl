@@ -385,8 +385,5 @@ containers:
     limits:
       memory: 64Mi
   securityContext:
-    allowPrivilegeEscalation: false
-    readOnlyRootFilesystem: true
-    capabilities:
-      drop: [ALL]
+    {{- toYaml .Values.manager.containerSecurityContext | nindent 4 }}
 {{- end }}

@@ -125,6 +125,47 @@ func TestValuesOfPlatforms(t *testing.T) {
 				"ServiceAccount/refit-daemon {.metadata.annotations.role}": "pull",
 			},
 		},
+		"SELinux, and the rest of the security context stays": {
+			values: "daemon: {containerSecurityContext: {seLinuxOptions: {type: spc_t}}, podSecurityContext: {fsGroup: 7}}\nmanager: {containerSecurityContext: {readOnlyRootFilesystem: false}}",
+			want: map[string]string{
+				daemon + ".containers[0].securityContext}":                                    `{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]},"readOnlyRootFilesystem":true,"runAsUser":0,"seLinuxOptions":{"type":"spc_t"}}`,
+				daemon + ".securityContext}":                                                  `{"fsGroup":7,"seccompProfile":{"type":"RuntimeDefault"}}`,
+				manager + ".containers[0].securityContext}":                                   `{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]},"readOnlyRootFilesystem":false}`,
+				"Pod/refit-test {.spec.containers[0].securityContext.readOnlyRootFilesystem}": "false",
+				"CronJob/refit-certificates {.spec.jobTemplate.spec.template.spec.containers[0].securityContext.readOnlyRootFilesystem}": "false",
+			},
+		},
+		"a virtual node has no daemon": {want: map[string]string{
+			daemon + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms}": `[{"matchExpressions":[{"key":"type","operator":"NotIn","values":["virtual-kubelet"]}]}]`,
+		}},
+		"affinity of the daemon": {
+			values: "daemon: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {}}]}}}",
+			want: map[string]string{
+				daemon + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[*].matchExpressions[*].key}": "type",
+				daemon + ".affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight}":                                   "1",
+			},
+		},
+		"more containers and volumes of the manager": {
+			values: "manager: {extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a}], extraContainers: [{name: proxy, image: proxy}], initContainers: [{name: first, image: first}]}",
+			want: map[string]string{
+				manager + ".volumes[*].name}": "a", manager + ".containers[0].volumeMounts[*].mountPath}": "/a", manager + ".containers[*].name}": "manager proxy", manager + ".initContainers[*].name}": "first",
+			},
+		},
+		"volumes beside the authority of the API server": {
+			values: "manager: {extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a}]}\nwebhook: {callers: {clientCA: {configMapName: c}}}",
+			want:   map[string]string{manager + ".volumes[*].name}": "client-ca a", manager + ".containers[0].volumeMounts[*].name}": "client-ca a"},
+		},
+		"accounts that are there already": {
+			values: "daemon: {serviceAccount: {create: false}}\nmanager: {serviceAccount: {create: false}}",
+			want: map[string]string{
+				"ServiceAccount/refit-daemon {.kind}": "no ServiceAccount/refit-daemon", "ServiceAccount/refit-manager {.kind}": "no ServiceAccount/refit-manager",
+				"ClusterRoleBinding/refit-daemon {.subjects[0].name}": "refit-daemon", manager + ".serviceAccountName}": "refit-manager",
+			},
+		},
+		"history": {
+			values: "daemon: {revisionHistoryLimit: 3}\nmanager: {revisionHistoryLimit: 0}",
+			want:   map[string]string{"DaemonSet/refit-daemon {.spec.revisionHistoryLimit}": "3", "Deployment/refit-manager {.spec.revisionHistoryLimit}": "0"},
+		},
 		"where the manager runs, and as whom": {
 			values: "manager: {affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}], podSecurityContext: {runAsUser: null}, serviceAccount: {annotations: {a: b}}}",
 			want: map[string]string{
