@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -203,6 +204,7 @@ func TestChart(t *testing.T) {
 	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
 		t.Errorf("the notes say:\n%s", notes)
 	}
+	p.fitsIntoASecret()
 	p.workload()
 	p.healthy()
 	p.traced()
@@ -243,6 +245,21 @@ func TestChart(t *testing.T) {
 	p.release("uninstall", "--wait")
 	p.run(p.kubectl, "delete", "configmap/api-server", "--namespace="+namespace)
 	p.gone(before, func(string) bool { return false })
+}
+
+// fitsIntoASecret checks that the Secret in which Helm stores the release is well below the 1 MiB that Kubernetes allows.
+func (p *place) fitsIntoASecret() {
+	p.t.Helper()
+	const limit = 800_000
+	var data struct{ Release []byte }
+	out := p.run(p.kubectl, "get", "secret/sh.helm.release.v1.refit.v1", "--namespace="+namespace, "--output=jsonpath={.data}")
+	if err := json.Unmarshal([]byte(out), &data); err != nil {
+		p.t.Fatalf("read the Secret of the release: %v", err)
+	}
+	p.t.Logf("the release has %d bytes", len(data.Release))
+	if len(data.Release) == 0 || len(data.Release) > limit {
+		p.t.Errorf("the release has %d bytes in its Secret, want at most %d", len(data.Release), limit)
+	}
 }
 
 // healthy runs helm test, and the same checks from outside.
