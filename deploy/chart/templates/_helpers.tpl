@@ -161,8 +161,31 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 {{- merge (dict) .Values.commonLabels $labels | toYaml -}}
 {{- end }}
 
-{{/* For metadata without labels, and for metadata that has some. */}}
+{{/* Annotations of all objects: for metadata without annotations, for metadata that has some, and both together. */}}
+{{- define "refit.annotations" -}}
+{{- include "refit.annotationsWith" (dict "root" . "own" dict) }}
+{{- end }}
+
+{{- define "refit.moreAnnotations" -}}
+{{- with .Values.commonAnnotations }}
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{- define "refit.annotationsWith" -}}
+{{- with merge (dict) (.own | default dict) (.root.Values.commonAnnotations | default dict) }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{/* For metadata without labels, with and without the annotations, and for metadata that has labels. */}}
 {{- define "refit.labels" -}}
+{{- include "refit.onlyLabels" . }}
+{{- include "refit.annotations" . }}
+{{- end }}
+
+{{- define "refit.onlyLabels" -}}
 {{- with include "refit.objectLabels" . | fromYaml }}
   labels:
     {{- toYaml . | nindent 4 }}
@@ -182,6 +205,7 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
     rbac.authorization.k8s.io/aggregate-to-edit: "true"
     rbac.authorization.k8s.io/aggregate-to-admin: "true"
     {{- include "refit.moreLabels" . }}
+    {{- include "refit.annotations" . }}
 {{- else }}
 {{- include "refit.labels" . }}
 {{- end }}
@@ -192,6 +216,7 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
   labels:
     rbac.authorization.k8s.io/aggregate-to-view: "true"
     {{- include "refit.moreLabels" . }}
+    {{- include "refit.annotations" . }}
 {{- else }}
 {{- include "refit.labels" . }}
 {{- end }}
@@ -229,10 +254,9 @@ images of its version: a file and not values, which helm upgrade --reuse-values 
 
 {{/* cert-manager writes the caBundle of configurations with this annotation. */}}
 {{- define "refit.webhookAnnotations" -}}
-{{- if eq .Values.webhook.certificates.mode "certManager" }}
-  annotations:
-    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/refit-manager-webhook
-{{- end }}
+{{- $own := dict -}}
+{{- if eq .Values.webhook.certificates.mode "certManager" }}{{ $own = dict "cert-manager.io/inject-ca-from" (print .Release.Namespace "/refit-manager-webhook") }}{{ end -}}
+{{- include "refit.annotationsWith" (dict "root" . "own" $own) }}
 {{- end }}
 
 {{/* The directory of the node with the runtime's socket, and where the daemon looks for it below /hostvarrun. */}}

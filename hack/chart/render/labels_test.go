@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -44,5 +45,37 @@ func TestStandardLabels(t *testing.T) {
 	}
 	if got := without.at(t, "ServiceAccount/refit-daemon {.metadata.labels}"); got != "" {
 		t.Errorf("labels without standardLabels: %s", got)
+	}
+}
+
+// Every object has the annotations for all objects beside its own, and the pods have not: another value would replace them.
+func TestCommonAnnotations(t *testing.T) {
+	t.Parallel()
+	const values = "{networkPolicy: {enabled: true}, metrics: {podMonitor: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}, sidecar: {namespaces: [shop]}, " +
+		"manager: {serviceAccount: {annotations: {role: pull}}}, namespace: {create: true}, commonAnnotations: {team: a}, webhook: {certificates: {mode: %s, self: {jobSuffix: %t}}}}"
+	for _, tc := range []struct {
+		mode   string
+		suffix bool
+	}{{"self", true}, {"self", false}, {"certManager", true}} {
+		objects, err := rendered(t, fmt.Sprintf(values, tc.mode, tc.suffix))
+		if err != nil || len(objects) < 80 {
+			t.Fatalf("%d objects, %v", len(objects), err)
+		}
+		for name := range objects {
+			if got := objects.at(t, name+" {.metadata.annotations.team}"); got != "a" {
+				t.Errorf("%s, certificates %s: the annotation is %q", name, tc.mode, got)
+			}
+		}
+		for _, pods := range []string{"DaemonSet/refit-daemon", "Deployment/refit-manager"} {
+			if got := objects.at(t, pods+" {.spec.template.metadata.annotations.team}"); got != "" {
+				t.Errorf("pods of %s have the annotation", pods)
+			}
+		}
+		if got := objects.at(t, "ServiceAccount/refit-manager {.metadata.annotations}"); got != `{"role":"pull","team":"a"}` {
+			t.Errorf("annotations of the account: %s", got)
+		}
+		if got := objects.at(t, "Namespace/kruise-daemon-config {.metadata.annotations}"); got != `{"helm.sh/resource-policy":"keep","team":"a"}` {
+			t.Errorf("annotations of the namespace: %s", got)
+		}
 	}
 }
