@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 )
@@ -46,6 +47,49 @@ func TestPodThatGoesBackHasNotFailedDuringTheBackOff(t *testing.T) {
 	}
 	if w.progressing() != "True Completed" {
 		t.Errorf("%s", w.progressing())
+	}
+}
+
+// Kubelet calls the time between two pulls of an image that is missing a crash back-off, because it has stopped the container before.
+func TestPodWhoseImageIsMissingHasFailedDuringTheBackOffToo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 3)
+		w.edit(image("app:2"))
+		for w.images()["app:2"] == 0 {
+			w.controller()
+			w.look(-1)
+		}
+		before := map[string]string{}
+		waits := func(reason string) {
+			w.controller()
+			w.now = w.now.Add(time.Second)
+			for _, pod := range w.pods {
+				if pod.Spec.Containers[0].Image != "app:2" {
+					continue
+				}
+				status := &pod.Status.ContainerStatuses[0]
+				if before[pod.Name] == "" {
+					before[pod.Name] = status.ContainerID
+				}
+				status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: before[pod.Name]}
+				status.State, status.Ready = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}, false
+				w.condition(pod, false)
+			}
+			w.look(-1)
+		}
+		waits("ErrImagePull")
+		w.policy.Spec.MaxUnavailable = new(intstr.FromInt32(2))
+		for _, reason := range []string{"CrashLoopBackOff", "ErrImagePull", "CrashLoopBackOff", "ImagePullBackOff"} {
+			waits(reason)
+			if f := w.policy.Status.Failures; len(f) != 1 || f[0].Reason == "CrashLoopBackOff" || w.progressing() != "False PodsFailed" || w.images()["app:2"] != 1 {
+				t.Errorf("%s, %s: %s, failures %+v, images %v", kind, reason, w.progressing(), f, w.images())
+			}
+		}
+		w.edit(image("app:3"))
+		if waits("CrashLoopBackOff"); w.policy.Status.FailedPods != 0 {
+			t.Errorf("%s: failures of another template: %+v", kind, w.policy.Status.Failures)
+		}
 	}
 }
 

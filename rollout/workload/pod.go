@@ -184,6 +184,7 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	case decision.Kind == inplace.KindBlocked && (decision.Final || p.budget.Stuck):
 		p.failure = &v1alpha1.PodFailure{Pod: p.Name, Reason: decision.Reason, Message: decision.Message}
 	case decision.Delayed: // kubelet has not started the instance yet
+		p.failure = v.failedBefore(p.Name)
 	case p.unseen, unreadyBefore(p.Pod, recorded) && unreplaced(p.Pod, recorded): // its node was down before the update, or has just come back
 	case !v.now.Before(deadline):
 		message := fmt.Sprintf("not available %s after its update", deadline.Sub(recorded.Changed()))
@@ -194,6 +195,19 @@ func (v *view) fail(p *pod, recorded *record.Record, decision *inplace.Decision)
 	default:
 		v.again(deadline)
 	}
+}
+
+// failedBefore returns the failure of a pod that the status of the present template has, or nil. Between two attempts to pull a missing
+// image kubelet may say that it delays a restart, because it has stopped a container before: the pod has not recovered then.
+func (v *view) failedBefore(name string) *v1alpha1.PodFailure {
+	status := &v.policy.Status
+	if status.UpdateRevision != v.workload.Revision {
+		return nil
+	}
+	if i := slices.IndexFunc(status.Failures, func(f v1alpha1.PodFailure) bool { return f.Pod == name }); i >= 0 {
+		return status.Failures[i].DeepCopy()
+	}
+	return nil
 }
 
 // failNew sets that a pod which was created with the new template has failed, as on a new node of a DaemonSet.
