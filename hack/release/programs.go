@@ -105,6 +105,9 @@ func (r *release) program(program build.Program, platform string, more ...entry)
 	return r.write(r.named(program.Name, platform)+".spdx.json", document)
 }
 
+// maxKubectl is how many bytes kubectl-refit may have: 60 MB, which its users download.
+const maxKubectl = 60_000_000
+
 // kubectl builds kubectl-refit.
 func (r *release) kubectl(ctx context.Context) error {
 	const complete = "kubectl_complete-refit"
@@ -114,12 +117,28 @@ func (r *release) kubectl(ctx context.Context) error {
 		return err
 	}
 	for _, platform := range r.only(userPlatforms) {
-		if _, err := r.builder.Compile(ctx, program, platform); err != nil {
+		binary, err := r.builder.Compile(ctx, program, platform)
+		if err != nil {
 			return err
+		}
+		if err := checkSize(binary, r.kubectlBytes); err != nil {
+			return fmt.Errorf("%s for %s: %w", program.Name, platform, err)
 		}
 		if err := r.program(program, platform, entry{complete, 0o755, completion}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkSize returns an error if a file has more than most bytes.
+func checkSize(path string, most int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("read its size: %w", err)
+	}
+	if info.Size() > most {
+		return fmt.Errorf("it has %d bytes, at most %d are allowed", info.Size(), most)
 	}
 	return nil
 }

@@ -59,6 +59,8 @@ type release struct {
 	began   time.Time
 	license []byte
 	builder *build.Builder
+	// kubectlBytes is how large kubectl-refit may be on each platform.
+	kubectlBytes int64
 	// sums are the digests of the files, written are their names in the order in which they were written.
 	sums    map[string]string
 	written []string
@@ -121,7 +123,7 @@ func prepare(ctx context.Context, options Options) (*release, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	r := &release{Options: options, began: time.Now(), sums: map[string]string{}}
+	r := &release{Options: options, began: time.Now(), kubectlBytes: maxKubectl, sums: map[string]string{}}
 	var err error
 	if r.Root, err = filepath.Abs(r.Root); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func unsigned(ctx context.Context, root, out string) error {
 	r := &release{
 		Options: Options{Root: root, Out: out, Version: "v1.2.3", Repository: "example.com/refit", Builder: "https://example.com/builder"},
 		source:  Source{Commit: strings.Repeat("a", 40), Created: time.Unix(1_700_000_000, 0), Toolchain: "go1.26.8"},
-		license: []byte("Apache"), sums: map[string]string{},
+		license: []byte("Apache"), kubectlBytes: maxKubectl, sums: map[string]string{},
 		builder: &build.Builder{Version: "v1.2.3", Binaries: filepath.Join(root, "dist"), Created: time.Unix(1_700_000_000, 0), Certificates: roots},
 	}
 	return errors.Join(r.nodes(ctx), r.kubectl(ctx), r.krew(ctx), r.changes(ctx), r.attest())
