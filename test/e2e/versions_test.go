@@ -37,6 +37,7 @@ var needed = map[string]since{
 	"TestResize":                                           resizes,
 	"TestResizeBelowWhatIsUsed":                            resizes,
 	"TestResizeTheAPIServerRefuses":                        resizes,
+	"TestResourcesAndVariablesOfAWorkloadAreSet":           resizes,
 	"TestResourcesOfATemplateAreChangedWithoutRestarts":    resizes,
 	"TestRuleRestartsAllContainersInPlace":                 {36, "the rule that restarts all containers (KEP-5532)"},
 	"TestTutorials/update-a-pod-in-place":                  resizes,

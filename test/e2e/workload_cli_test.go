@@ -94,6 +94,43 @@ func TestTheCommandChangesAWorkloadOfItsOwnerOnlyWhileHeld(t *testing.T) {
 	})
 }
 
+// Resources are changed without a restart. A variable that takes its value from an annotation needs one, and only of its container.
+func TestResourcesAndVariablesOfAWorkloadAreSet(t *testing.T) {
+	t.Parallel()
+	w := &workload{fixture: newFixture(t), kind: "Deployment", ref: "deployment/web"}
+	w.input(strings.NewReplacer(
+		"{labels: {app: web}}", "{labels: {app: web}, annotations: {level: info}}",
+		"{name: app,", `{name: app, resources: {requests: {cpu: 10m}, limits: {cpu: 200m}}, `+
+			`env: [{name: LEVEL, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['level']"}}}],`,
+	).Replace(w.manifest("web", "replicas: 2,", image)), "apply")
+	w.rolledOut()
+	before := w.ready(2)
+	w.command(0, []string{"InPlaceUpdatePolicy web created", "app: limits.cpu 200m -> 300m", "2 of 2 pods have the template and are available"},
+		"set", "resources", w.ref, "--container=app", "--requests=cpu=20m", "--limits=cpu=300m", followed)
+	w.keeps(before)
+	for i := range before {
+		w.awaitPod(before[i].Name, "to run with the limit", func(pod *corev1.Pod) bool {
+			is := status(pod, "app").Resources
+			return is != nil && is.Limits.Cpu().String() == "300m"
+		})
+		w.untouched(&before[i], "app")
+		w.untouched(&before[i], "log")
+	}
+	w.command(0, []string{"restart app: level=debug", "2 of 2 pods have the template and are available"}, "set", "env", w.ref, "LEVEL=debug", followed)
+	for _, pod := range w.updated(before, image, 1) {
+		if got := strings.TrimSpace(w.exec(pod.Name, "app", "echo $LEVEL")); got != "debug" {
+			t.Errorf("pod %s has LEVEL=%q", pod.Name, got)
+		}
+		if is := containerOf(&pod, "app").Resources; is.Requests.Cpu().String() != "20m" || is.Limits.Cpu().String() != "300m" {
+			t.Errorf("resources of pod %s: %+v", pod.Name, is)
+		}
+	}
+	const of = ".spec.template.spec.containers[0].resources"
+	if got := w.run("get", w.ref, "--output=jsonpath={.spec.template.metadata.annotations.level} {"+of+".requests.cpu} {"+of+".limits.cpu}"); got != "debug 20m 300m" {
+		t.Errorf("the template has %q", got)
+	}
+}
+
 func TestWhatIsNotPossibleInPlaceIsRefusedByTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, "Deployment", "replicas: 2,")
