@@ -25,6 +25,9 @@ var deploymentAndStatefulSet = map[string]string{"Deployment": "replicas: 3,", "
 // allKinds are the kinds of workloads, with three replicas if they can be scaled.
 var allKinds = map[string]string{"Deployment": "replicas: 3,", "StatefulSet": "serviceName: web, replicas: 3,", "DaemonSet": ownDaemonSet}
 
+// twoOfEachKind are the same with two replicas.
+var twoOfEachKind = map[string]string{"Deployment": "replicas: 2,", "StatefulSet": "serviceName: web, replicas: 2,", "DaemonSet": ownDaemonSet}
+
 // forKinds runs a test for each of the kinds, which are given with the fields of their own.
 func forKinds(t *testing.T, kinds map[string]string, test func(t *testing.T, w *workload)) {
 	t.Helper()

@@ -55,8 +55,7 @@ func (w *workload) updatedAndHeld(before []corev1.Pod, image string) []corev1.Po
 // Such a workload is not held by the API server, so it works before Kubernetes 1.36 too, and is never released.
 func TestAWorkloadThatItsOwnerHoldsFollowsItsTemplate(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]string{"Deployment": "replicas: 2,", "StatefulSet": "serviceName: web, replicas: 2,", "DaemonSet": ownDaemonSet}
-	forKinds(t, kinds, func(t *testing.T, w *workload) {
+	forKinds(t, twoOfEachKind, func(t *testing.T, w *workload) {
 		pods := w.heldByOwner("")
 		stop := w.unavailable("web")
 		w.run("set", "image", w.ref, "app="+newImage)
@@ -96,11 +95,7 @@ func (w *workload) notPossible(before []corev1.Pod) {
 		return
 	}
 	w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, refitv1alpha1.ReasonCompleted)
-	for _, pod := range w.ready(len(before)) {
-		if slices.ContainsFunc(before, func(was corev1.Pod) bool { return was.UID == pod.UID }) || envOf(&pod, "app", "A") != "b" {
-			w.t.Errorf("pod %s has not been replaced", pod.Name)
-		}
-	}
+	w.allReplaced(before)
 }
 
 // Pods with lower ordinals than the partition of the owner keep the former template.

@@ -163,22 +163,32 @@ func TestABadImageIsUndone(t *testing.T) {
 // A variable with a value of its own cannot be changed in a running pod.
 const otherVariable = `{"spec":{"template":{"spec":{"containers":[{"name":"app","env":[{"name":"A","value":"b"}]}]}}}}`
 
-func TestAChangeThatIsNotPossibleInPlaceReplacesThePods(t *testing.T) {
-	t.Parallel()
-	w := newWorkload(t, "Deployment", "replicas: 2,")
-	before := w.ready(2)
-	w.follows("")
-	w.patches(otherVariable)
-	w.rolledOut()
-	w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	after := w.ready(2)
+// allReplaced waits until there are as many ready pods as before, and fails the test unless they are others, with that variable.
+func (w *workload) allReplaced(before []corev1.Pod) []corev1.Pod {
+	w.t.Helper()
+	after := w.ready(len(before))
 	for i := range after {
-		if slices.ContainsFunc(before, func(was corev1.Pod) bool { return was.UID == after[i].UID }) {
-			t.Errorf("pod %s has not been replaced", after[i].Name)
+		if slices.ContainsFunc(before, func(was corev1.Pod) bool { return was.UID == after[i].UID }) || envOf(&after[i], "app", "A") != "b" {
+			w.t.Errorf("pod %s has not been replaced", after[i].Name)
 		}
 	}
-	w.run("set", "image", w.ref, "app="+newImage)
-	w.updated(after, newImage, 1)
+	return after
+}
+
+// The workload is held for a moment and then released. Until then kubectl rollout status would not wait for a StatefulSet, and would
+// refuse a DaemonSet.
+func TestAChangeThatIsNotPossibleInPlaceReplacesThePods(t *testing.T) {
+	t.Parallel()
+	forKinds(t, twoOfEachKind, func(t *testing.T, w *workload) {
+		before := w.webs()
+		w.follows("")
+		w.patches(otherVariable)
+		w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		w.rolledOut()
+		after := w.allReplaced(before)
+		w.run("set", "image", w.ref, "app="+newImage)
+		w.updated(after, newImage, 1)
+	})
 }
 
 func TestInPlaceOnlyReplacesNoPods(t *testing.T) {
