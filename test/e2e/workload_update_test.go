@@ -123,11 +123,38 @@ func TestABadImageStopsAfterMaxUnavailablePods(t *testing.T) {
 	if untouched != 2 {
 		t.Errorf("%d pods are untouched and ready, want 2", untouched)
 	}
+	w.continuesAfterAFailure(before)
 	w.run("set", "image", w.ref, "app="+newImage)
 	w.says(refitv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	w.keeps(before)
 	if got := imagesOf(w.ready(3)); slices.ContainsFunc(got, func(is string) bool { return is != newImage }) {
 		t.Errorf("images %v", got)
+	}
+}
+
+// continuesAfterAFailure has an update continue in which one of three pods has failed by a missing image. With the default failurePolicy
+// no other pod is updated, although maxUnavailable allows it.
+func (w *workload) continuesAfterAFailure(before []corev1.Pod) {
+	w.t.Helper()
+	w.setsPolicy(`"maxUnavailable":2`)
+	w.await("the policy to be observed", func(ctx context.Context) (bool, error) {
+		policy := &refitv1alpha1.InPlaceUpdatePolicy{}
+		err := w.Get(ctx, w.key("web"), policy)
+		return policy.Generation > 0 && policy.Status.ObservedGeneration == policy.Generation, err
+	})
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionFalse, refitv1alpha1.ReasonPodsFailed)
+	if got := imagesOf(w.webs()); count(got, missingImage) != 1 {
+		w.t.Errorf("images %v, want one %s with failurePolicy Pause", got, missingImage)
+	}
+	w.setsPolicy(`"failurePolicy":"Continue"`)
+	w.await("the update of another pod", func(ctx context.Context) (bool, error) {
+		pods, err := w.list(ctx)
+		return count(imagesOf(pods), missingImage) > 1, err
+	})
+	w.says(refitv1alpha1.ConditionProgressing, metav1.ConditionTrue, refitv1alpha1.ReasonBudget) // failed pods count as unavailable
+	w.keeps(before)
+	if got := imagesOf(w.webs()); count(got, image) != 1 {
+		w.t.Errorf("images %v, want one %s with failurePolicy Continue", got, image)
 	}
 }
 
