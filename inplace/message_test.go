@@ -62,8 +62,8 @@ func TestACrashBackoffOfAnImageThatComesBackIsNotCalledAFailure(t *testing.T) {
 			delayed("c://1")(status)
 			status.Name = "gone"
 		}, "container gone: back-off 40s restarting failed container=app pod=web"},
-		"the replaced instance has ended": {delayed("c://1"), "container app is not started with app:2 before the end of kubelet's crash back-off, because kubelet has started it " +
-			"with this image within the last 10 minutes; kubectl refit restart starts it at once"},
+		"the replaced instance has ended": {delayed("c://1"), "container app is not started with app:2 before the end of kubelet's crash back-off, because kubelet has tried to start it " +
+			"with this image within the last 10 minutes; kubectl refit restart starts it at once if the image can be pulled"},
 		"the new instance has ended": {delayed("c://2"), "container app: back-off 40s restarting failed container=app pod=web"},
 	} {
 		pod, recorded := updatedPod()

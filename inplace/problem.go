@@ -31,8 +31,8 @@ func (v *view) startProblem(status *corev1.ContainerStatus) *Decision {
 	}
 	d := blocked(status.Name, waiting.Reason, "container %s: %s", status.Name, oneLine(waiting.Message))
 	if image := v.delayedImage(status); image != "" {
-		d.Message = fmt.Sprintf("container %s is not started with %s before the end of kubelet's crash back-off, because kubelet has started it "+
-			"with this image within the last 10 minutes; kubectl refit restart starts it at once", status.Name, image)
+		d.Message = fmt.Sprintf("container %s is not started with %s before the end of kubelet's crash back-off, because kubelet has tried to start it "+
+			"with this image within the last 10 minutes; kubectl refit restart starts it at once if the image can be pulled", status.Name, image)
 	}
 	d.Again, d.Delayed = kubelet.BackoffUntil(status), v.delayed(status)
 	d.Final = waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull"
