@@ -17,11 +17,11 @@ func RenderSidecarSets(out io.Writer, in io.Reader, files []string) error {
 }
 
 // CompileSidecarSets prints the MutatingAdmissionPolicies of the SidecarSets in files; "-" stands for in. namespace is the
-// manager's.
-func CompileSidecarSets(out io.Writer, in io.Reader, files []string, namespace string, now time.Time) error {
+// manager's; pods of the excluded namespaces are not injected either.
+func CompileSidecarSets(out io.Writer, in io.Reader, files []string, namespace string, excluded []string, now time.Time) error {
 	var objects render.Objects
 	if err := objects.ReadFiles(in, files); err != nil {
 		return err
 	}
-	return render.Compile(out, &objects, namespace, now)
+	return render.Compile(out, &objects, namespace, excluded, now)
 }

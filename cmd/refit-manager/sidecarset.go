@@ -31,7 +31,7 @@ admissionregistration.k8s.io/v1, as Kubernetes does since 1.36.`
 const compileExample = `  kubectl get sidecarset log -o yaml | refit-manager sidecarset compile -f - | kubectl apply -f -`
 
 func sidecarSetCommand() *cobra.Command {
-	var files []string
+	var files, excluded []string
 	var namespace string
 	render := &cobra.Command{
 		Use: "render -f FILE...", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: renderLong, Example: renderExample,
@@ -44,10 +44,11 @@ func sidecarSetCommand() *cobra.Command {
 		Use: "compile -f FILE...", Short: "Write SidecarSets as MutatingAdmissionPolicies, which inject without refit-manager", Long: compileLong, Example: compileExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return manager.CompileSidecarSets(cmd.OutOrStdout(), cmd.InOrStdin(), files, namespace, time.Now())
+			return manager.CompileSidecarSets(cmd.OutOrStdout(), cmd.InOrStdin(), files, namespace, excluded, time.Now())
 		},
 	}
 	compile.Flags().StringVar(&namespace, "namespace", defaultNamespace(), "namespace of refit-manager, whose pods are not injected")
+	compile.Flags().StringSliceVar(&excluded, "excluded-namespaces", nil, "further `namespaces` whose pods are not injected, as --webhook-excluded-namespaces of the manager")
 	for _, command := range []*cobra.Command{render, compile} {
 		command.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with SidecarSets, and with a pod for render; - is standard input")
 		if err := command.MarkFlagRequired("filename"); err != nil {

@@ -29,9 +29,9 @@ type Policy struct {
 }
 
 // Compile returns the policy of a SidecarSet as stored in the cluster, because its hashes are computed after the API
-// server has set defaults. namespace is the namespace of refit-manager, whose pods are not injected. now is recorded in
-// the pods as the time of their update. The errors name the fields that prevent the compilation.
-func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy, field.ErrorList) {
+// server has set defaults. namespace is the namespace of refit-manager, whose pods are not injected, as pods of
+// kube-system and of the excluded namespaces. now is recorded in the pods as the time of their update. The errors name the fields that prevent the compilation.
+func Compile(set *v1beta1.SidecarSet, namespace string, excluded []string, now time.Time) (*Policy, field.ErrorList) {
 	if errs := obstacles(set); len(errs) > 0 {
 		return nil, errs
 	}
@@ -51,7 +51,7 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 	p.Binding.TypeMeta = metav1.TypeMeta{APIVersion: p.Policy.APIVersion, Kind: "MutatingAdmissionPolicyBinding"}
 	p.Policy.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
 		ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindSidecarSet},
-		MatchConstraints: constraints(set, namespace),
+		MatchConstraints: constraints(set, append([]string{namespace}, excluded...)),
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-a-mirror-pod", Expression: "!('" + corev1.MirrorPodAnnotationKey + "' in object.metadata.?annotations.orValue({}))"},
 			{Name: "asked-for", Expression: "params.spec.?injectionStrategy.?engine.orValue('') == 'Policy' && !params.spec.?injectionStrategy.?paused.orValue(false) && " +
@@ -74,7 +74,7 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 }
 
 // constraints match the pods that the SidecarSet selects and for which the webhook would be called.
-func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrationv1.MatchResources {
+func constraints(set *v1beta1.SidecarSet, excluded []string) *admissionregistrationv1.MatchResources {
 	namespaces := &metav1.LabelSelector{}
 	if set.Spec.NamespaceSelector != nil {
 		namespaces = set.Spec.NamespaceSelector.DeepCopy()
@@ -85,7 +85,7 @@ func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrati
 		})
 	}
 	namespaces.MatchExpressions = append(namespaces.MatchExpressions,
-		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, namespace}},
+		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: append([]string{metav1.NamespaceSystem}, excluded...)},
 		metav1.LabelSelectorRequirement{Key: v1beta1.LabelSidecarInjection, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
 	scope := admissionregistrationv1.NamespacedScope
 	return &admissionregistrationv1.MatchResources{

@@ -41,7 +41,7 @@ func sidecarSet(t *testing.T, text string) *v1beta1.SidecarSet {
 // compile is the policy of a SidecarSet that has one.
 func compile(t *testing.T, set *v1beta1.SidecarSet, now time.Time) *policy.Policy {
 	t.Helper()
-	compiled, errs := policy.Compile(set, "refit-system", now)
+	compiled, errs := policy.Compile(set, "refit-system", nil, now)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -74,7 +74,7 @@ func TestWhatDependsOnThePodIsRefusedWithItsField(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
-			_, errs := policy.Compile(sidecarSet(t, manifest), "refit-system", time.Now())
+			_, errs := policy.Compile(sidecarSet(t, manifest), "refit-system", nil, time.Now())
 			if len(errs) != 1 || errs[0].Field != field {
 				t.Errorf("got %v", errs)
 			}
@@ -85,7 +85,10 @@ func TestWhatDependsOnThePodIsRefusedWithItsField(t *testing.T) {
 func TestThePolicySelectsAsTheWebhookDoes(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, strings.Replace(simple, "  namespace: shop\n", "  namespace: shop\n  namespaceSelector: {matchLabels: {team: a}}\n", 1))
-	compiled := compile(t, set, time.Now())
+	compiled, errs := policy.Compile(set, "refit-system", []string{"payments"}, time.Now())
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
 	constraints := compiled.Policy.Spec.MatchConstraints
 	if got := constraints.ObjectSelector.MatchLabels["app"]; got != "web" {
 		t.Errorf("objectSelector %v", constraints.ObjectSelector)
@@ -94,7 +97,7 @@ func TestThePolicySelectsAsTheWebhookDoes(t *testing.T) {
 	for _, e := range constraints.NamespaceSelector.MatchExpressions {
 		text = append(text, e.Key+" "+string(e.Operator)+" "+strings.Join(e.Values, ","))
 	}
-	want := []string{corev1.LabelMetadataName + " In shop", corev1.LabelMetadataName + " NotIn kube-system,refit-system", "sidecarset.refit.dev/injection NotIn disabled"}
+	want := []string{corev1.LabelMetadataName + " In shop", corev1.LabelMetadataName + " NotIn kube-system,refit-system,payments", "sidecarset.refit.dev/injection NotIn disabled"}
 	if !slices.Equal(text, want) || constraints.NamespaceSelector.MatchLabels["team"] != "a" {
 		t.Errorf("namespaceSelector %v", constraints.NamespaceSelector)
 	}
@@ -105,7 +108,7 @@ func TestThePolicySelectsAsTheWebhookDoes(t *testing.T) {
 		t.Errorf("%+v, %+v", compiled.Policy.Spec.FailurePolicy, compiled.Binding.Spec)
 	}
 	set.Spec.InjectionStrategy.FailurePolicy = v1beta1.InjectionFail
-	if compiled, _ = policy.Compile(set, "refit-system", time.Now()); *compiled.Policy.Spec.FailurePolicy != "Fail" {
+	if compiled, _ = policy.Compile(set, "refit-system", nil, time.Now()); *compiled.Policy.Spec.FailurePolicy != "Fail" {
 		t.Error("failurePolicy Fail of the SidecarSet is not the policy's")
 	}
 }
@@ -120,7 +123,7 @@ func TestWhatIsTheDefaultIsNoObstacle(t *testing.T) {
 		"upgradeStrategy":         strings.Replace(simple, "{name: agent,", "{name: agent, upgradeStrategy: {upgradeType: ColdUpgrade},", 1),
 		"canary":                  strings.Replace(simple, "{name: log,", `{name: log, annotations: {apps.kruise.io/sidecarset-canary: "false"},`, 1),
 	} {
-		if _, errs := policy.Compile(sidecarSet(t, manifest), "refit-system", time.Now()); len(errs) > 0 {
+		if _, errs := policy.Compile(sidecarSet(t, manifest), "refit-system", nil, time.Now()); len(errs) > 0 {
 			t.Errorf("%s: %v", what, errs)
 		}
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/refit-project/refit/sidecarset/policy"
 )
 
-// Compile writes the MutatingAdmissionPolicies of the SidecarSets. It writes nothing if one of them cannot be compiled.
-func Compile(out io.Writer, in *Objects, namespace string, now time.Time) error {
+// Compile writes the MutatingAdmissionPolicies of the SidecarSets, see [policy.Compile]. It writes nothing if one of them cannot be compiled.
+func Compile(out io.Writer, in *Objects, namespace string, excluded []string, now time.Time) error {
 	if len(in.SidecarSets) == 0 {
 		return errors.New("the files have no SidecarSet")
 	}
 	var manifests []byte
 	var failures []error
 	for _, set := range in.SidecarSets {
-		compiled, errs := policy.Compile(set, namespace, now)
+		compiled, errs := policy.Compile(set, namespace, excluded, now)
 		if len(errs) > 0 {
 			failures = append(failures, fmt.Errorf("SidecarSet %s cannot be compiled: %w", set.Name, errs.ToAggregate()))
 			continue

@@ -87,7 +87,7 @@ func TestCompileWritesAllOrNothing(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var out strings.Builder
-		err := render.Compile(&out, &objects, "refit-system", time.Unix(1e9, 0))
+		err := render.Compile(&out, &objects, "refit-system", nil, time.Unix(1e9, 0))
 		if (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) || strings.Count(out.String(), "---\n") != tc.documents {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}

@@ -28,7 +28,7 @@ func (b *bench) compilePolicies(ctx context.Context) error {
 		if err := b.API.Create(ctx, set); err != nil {
 			return fmt.Errorf("make SidecarSet: %w", err)
 		}
-		compiled, errs := policy.Compile(set, testcluster.System, time.Now())
+		compiled, errs := policy.Compile(set, testcluster.System, nil, time.Now())
 		if len(errs) > 0 {
 			return fmt.Errorf("compile SidecarSet: %w", errs.ToAggregate())
 		}
