@@ -15,7 +15,7 @@ import (
 const eventNotHandled = "NotHandled"
 
 // places are the places where packages of the daemon handle one object.
-var places = []string{"containers", "event", "images", "probe", "probes", "requests", "runtime", "transform", "write"}
+var places = []string{"containers", "event", "images", "index", "probe", "probes", "requests", "runtime", "transform", "write"}
 
 // newGuard returns the guard for code that handles one object.
 func newGuard(registry prometheus.Registerer, events *kube.Events, logger *slog.Logger) *guard.Guard {

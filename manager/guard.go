@@ -11,7 +11,7 @@ import (
 )
 
 // places are the places where packages of the manager handle one object.
-var places = []string{"admission", "event", "index", "podprobes", "reconcile", "sidecarset", "transform", "write"}
+var places = []string{"admission", "event", "index", "injection", "inplaceupdatepolicy", "podprobes", "reconcile", "sidecarset", "transform", "write"}
 
 // newGuard returns the guard for code that handles one object. The recorder is requested only when there is something to
 // report, because the guarded informers are created before it.

@@ -29,6 +29,9 @@ const (
 	defaultProc   = "/proc"
 )
 
+// places are the places where packages of refit-sidecar count faults.
+var places = []string{"plugin", "probe", "write"}
+
 // sidecar is the program.
 type sidecar struct {
 	config Config
@@ -119,7 +122,7 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	}
 	m := newMeter()
 	s.state = newState(c.Version, m)
-	s.guard = guard.New(guard.Config{Program: component, Faults: s.state.faults, Logger: c.Logger})
+	s.guard = guard.New(guard.Config{Program: component, Faults: s.state.faults, Places: places, Logger: c.Logger})
 	s.writer = output.New(output.Config{
 		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Guard: s.guard, Logger: c.Logger, Observe: s.state.observe,
 	})

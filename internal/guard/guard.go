@@ -78,6 +78,7 @@ type reportKey struct {
 func New(config Config) *Guard {
 	for _, where := range config.Places {
 		config.Faults.WithLabelValues(where, faultPanic)
+		config.Faults.WithLabelValues(where, faultDeadline)
 	}
 	return &Guard{config: config, reported: map[reportKey]bool{}}
 }
