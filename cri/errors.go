@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Errors that callers may check with errors.Is. An error that wraps none of them has only the message of the runtime.
@@ -75,8 +77,5 @@ func sentinelOf(ctx context.Context, err error) error {
 // shortID returns the short form of an ID, as in crictl and docker.
 func shortID(id string) string {
 	const most = 13
-	if len(id) > most {
-		return clip(id[:most])
-	}
-	return clip(id)
+	return foreign.Cut(id, most)
 }

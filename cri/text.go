@@ -13,18 +13,11 @@ func clip(s string) string {
 	return foreign.Shorten(s, most)
 }
 
-// bounded returns the first most bytes of b as valid UTF-8, for API objects: it cuts between characters and replaces
-// invalid ones. It copies, so b may be freed.
+// bounded returns at most the first most bytes of b as valid UTF-8, for API objects, and whether that is not all of it. It copies, so b
+// may be freed.
 func bounded(b []byte, most int) (text string, cut bool) {
-	if len(b) > most {
-		cut = true
-		for i := most; i >= 0 && i > most-utf8.UTFMax; i-- {
-			if utf8.RuneStart(b[i]) {
-				most = i
-				break
-			}
-		}
-		b = b[:most]
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD"), cut
+	// The character at the limit is copied whole, the rest is not copied.
+	all := strings.ToValidUTF8(string(b[:min(len(b), most+utf8.UTFMax)]), "\uFFFD")
+	text = foreign.Cut(all, most)
+	return text, len(b) > most || len(text) < len(all)
 }

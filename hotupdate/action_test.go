@@ -145,6 +145,8 @@ func TestSteps(t *testing.T) {
 		case "/reload":
 		case "/elsewhere":
 			http.Redirect(w, r, "/reload", http.StatusFound)
+		case "/long":
+			http.Error(w, "a"+strings.Repeat("é", 1000), http.StatusUnprocessableEntity)
 		default:
 			http.Error(w, "line 3: unknown directive", http.StatusUnprocessableEntity)
 		}
@@ -155,20 +157,21 @@ func TestSteps(t *testing.T) {
 		step action.Step
 		want string // part of the error
 	}{
-		"signal":                    {action.Signal{Signaler: p}, ""},
-		"signal fails":              {action.Signal{Signaler: &port{err: errors.New("no such process")}}, "no such process"},
-		"command":                   {action.Command{Execer: p, Command: []string{"nginx", "-t", "-c", "{path}/nginx.conf", "{dir}", "{version}"}}, ""},
-		"command fails":             {action.Command{Execer: &port{err: errors.New("exit code 1")}, Command: []string{"x"}}, "exit code 1"},
-		"touch":                     {action.Touch{Name: "reload"}, ""},
-		"touch what is not there":   {action.Touch{Name: "stamp"}, ""},
-		"touch outside":             {action.Touch{Name: "../x"}, "escapes"},
-		"call":                      {action.Call{URL: url + "/reload", Body: "now", Header: http.Header{"x-token": {"t"}, "Host": {"app"}}}, ""},
-		"call, other status wanted": {action.Call{URL: url + "/reload", ExpectedStatus: 204}, "status 200"},
-		"call, that status":         {action.Call{URL: url + "/bad", ExpectedStatus: 422}, ""},
-		"call is answered badly":    {action.Call{URL: url + "/bad"}, "status 422: line 3: unknown directive"},
-		"call is sent elsewhere":    {action.Call{URL: url + "/elsewhere"}, "status 302"},
-		"call reaches nobody":       {action.Call{URL: "http://127.0.0.1:1/?secret"}, "refused"},
-		"call makes no sense":       {action.Call{URL: ":", Method: "A B"}, ""},
+		"signal":                     {action.Signal{Signaler: p}, ""},
+		"signal fails":               {action.Signal{Signaler: &port{err: errors.New("no such process")}}, "no such process"},
+		"command":                    {action.Command{Execer: p, Command: []string{"nginx", "-t", "-c", "{path}/nginx.conf", "{dir}", "{version}"}}, ""},
+		"command fails":              {action.Command{Execer: &port{err: errors.New("exit code 1")}, Command: []string{"x"}}, "exit code 1"},
+		"touch":                      {action.Touch{Name: "reload"}, ""},
+		"touch what is not there":    {action.Touch{Name: "stamp"}, ""},
+		"touch outside":              {action.Touch{Name: "../x"}, "escapes"},
+		"call":                       {action.Call{URL: url + "/reload", Body: "now", Header: http.Header{"x-token": {"t"}, "Host": {"app"}}}, ""},
+		"call, other status wanted":  {action.Call{URL: url + "/reload", ExpectedStatus: 204}, "status 200"},
+		"call, that status":          {action.Call{URL: url + "/bad", ExpectedStatus: 422}, ""},
+		"call is answered badly":     {action.Call{URL: url + "/bad"}, "status 422: line 3: unknown directive"},
+		"call is answered at length": {action.Call{URL: url + "/long"}, "status 422: a" + strings.Repeat("é", 255)}, // the limit is inside a character
+		"call is sent elsewhere":     {action.Call{URL: url + "/elsewhere"}, "status 302"},
+		"call reaches nobody":        {action.Call{URL: "http://127.0.0.1:1/?secret"}, "refused"},
+		"call makes no sense":        {action.Call{URL: ":", Method: "A B"}, ""},
 	}
 	for name, tt := range tests {
 		err := tt.step.Run(t.Context(), release)
@@ -180,6 +183,9 @@ func TestSteps(t *testing.T) {
 		}
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: err = %v, want %q", name, err, tt.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "\uFFFD") {
+			t.Errorf("%s: half a character: %v", name, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error shows the URL: %v", name, err)

@@ -17,7 +17,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/wait"
 )
 
@@ -227,11 +229,12 @@ func (c Call) Run(ctx context.Context, _ Release) error {
 		return withoutURL(err)
 	}
 	defer resp.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // only an addition to the status
+	// With the whole of the character at the limit. An error of reading does not matter: the text is only an addition to the status.
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid+utf8.UTFMax))
 	if c.ExpectedStatus == resp.StatusCode || c.ExpectedStatus == 0 && resp.StatusCode/100 == 2 {
 		return nil
 	}
-	return fmt.Errorf("status %d: %s", resp.StatusCode, strings.ToValidUTF8(strings.TrimSpace(string(said)), "\uFFFD"))
+	return fmt.Errorf("status %d: %s", resp.StatusCode, strings.TrimSpace(foreign.Cut(string(said), maxSaid)))
 }
 
 // withoutURL removes the URL that net/http puts before an error, because it may contain a password or a token.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // ErrMalformed is wrapped by every parse error of this package.
@@ -46,8 +48,5 @@ func (c ContainerID) IsZero() bool { return c == ContainerID{} }
 // clip bounds untrusted input before it is logged or written to the API.
 func clip(s string) string {
 	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return foreign.Shorten(s, most)
 }

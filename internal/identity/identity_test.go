@@ -38,6 +38,17 @@ func TestParseContainerID(t *testing.T) {
 	}
 }
 
+func TestErrorAboutALongContainerIDHasNoHalfCharacter(t *testing.T) {
+	t.Parallel()
+	_, err := identity.ParseContainerID("a" + strings.Repeat("é", 100)) // the limit is inside a character
+	if err == nil || !strings.Contains(err.Error(), `"a`+strings.Repeat("é", 49)+`…"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err = identity.ParseContainerID("\xff"); err == nil || !strings.Contains(err.Error(), "\uFFFD") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Text that can be parsed is printed back unchanged, for any bytes.
 func FuzzParseContainerID(f *testing.F) {
 	f.Add("containerd://abc")

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/process"
 	"github.com/refit-project/refit/plugin"
 	"github.com/refit-project/refit/probe"
@@ -50,10 +51,7 @@ func (execer) Exec(ctx context.Context, command []string) error {
 		said = strings.TrimSpace(end.Stdout)
 	}
 	const most = 512
-	if len(said) > most {
-		said = said[:most]
-	}
-	return fmt.Errorf("exit code %d: %s", end.ExitCode, strings.ToValidUTF8(said, ""))
+	return fmt.Errorf("exit code %d: %s", end.ExitCode, foreign.Cut(said, most))
 }
 
 // Verification translates the checks. A nil receiver means no verification.

@@ -97,7 +97,8 @@ func TestCommandSaysWhyItFailed(t *testing.T) {
 		"echo out; exit 3":               "exit code 3: out",
 		"exit 3":                         "exit code 3: ",
 		"printf '%0600d' 1; exit 3":      "exit code 3: " + strings.Repeat("0", 512),
-		"printf '\\377a'; exit 3":        "exit code 3: a",
+		"printf '\\377a'; exit 3":        "exit code 3: \uFFFDa",
+		"printf 'a%0600d' 1 | sed s/0/é/g >&2; exit 3": "exit code 3: a" + strings.Repeat("é", 255), // the limit is inside a character
 	} {
 		err := execer{}.Exec(t.Context(), []string{"/bin/sh", "-c", command})
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
