@@ -7,9 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/refit-project/refit/test/kit/hostile"
 	"github.com/refit-project/refit/test/kit/reviewed"
 )
 
@@ -64,4 +66,21 @@ func TestOnlyPodsThatAreCreatedGetTheReadinessGate(t *testing.T) {
 	if response := addReadinessGate(t.Context(), created(`{"spec":`+strings.Repeat("[", 1000)+`}`)); response.Allowed {
 		t.Errorf("a pod that cannot be read: %+v", response)
 	}
+}
+
+// FuzzReadinessGates makes pods of their parts: each review is answered, within bounds, and the answer adds the gate.
+func FuzzReadinessGates(f *testing.F) {
+	for _, seed := range hostile.Seeds() {
+		f.Add(seed)
+	}
+	f.Add([]byte(`{"spec":{"readinessGates":[{"conditionType":"KruisePodReady"},null]}}`))
+	var parts struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     corev1.PodSpec    `json:"spec"`
+	}
+	f.Fuzz(func(t *testing.T, seed []byte) {
+		for _, raw := range [][]byte{hostile.Object("v1", "Pod", parts, seed), seed} {
+			reviewed.Hostile(t, admission.HandlerFunc(addReadinessGate), "CREATE", "Pod", raw, []byte("null"))
+		}
+	})
 }

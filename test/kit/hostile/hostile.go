@@ -66,6 +66,15 @@ func JSON(of any, bytes []byte) []byte {
 	return []byte(m.out.String())
 }
 
+// Object is JSON with the kind of an object, which decoders need. It stands last: of repeated keys the last one counts.
+func Object(apiVersion, kind string, of any, bytes []byte) []byte {
+	made := strings.TrimSuffix(string(JSON(of, bytes)), "}")
+	if made != "{" {
+		made += ","
+	}
+	return fmt.Appendf(nil, `%s"apiVersion":%q,"kind":%q}`, made, apiVersion, kind)
+}
+
 type maker struct {
 	bytes []byte
 	theme byte
