@@ -8,7 +8,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/sidecarset/control/report"
 )
+
+// reportUnreadable sends an Event about each pod that is not updated because a part of it cannot be read, once for each version of the
+// SidecarSet.
+func (r *reconciler) reportUnreadable(s *set) {
+	unreadable, uids := map[types.NamespacedName]string{}, map[types.NamespacedName]types.UID{}
+	s.mu.Lock()
+	for key, e := range s.pending {
+		if e.unreadable != "" {
+			unreadable[key], uids[key] = e.unreadable, e.uid
+			e.unreadable, e.told = "", true
+			s.put(key, e)
+		}
+	}
+	s.mu.Unlock()
+	for key, why := range unreadable {
+		r.Recorder.Eventf(report.Subject(key, uids[key]), s.object, corev1.EventTypeWarning, "PodNotReadable", "Judge", "SidecarSet %s does not update the pod: %s", s.object.Name, why)
+	}
+}
 
 // mark writes the condition SidecarSetUpgradable to the pods for which it has changed. A write that was refused is
 // repeated after a delay, and not at each event.

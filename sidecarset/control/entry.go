@@ -39,6 +39,10 @@ type entry struct {
 	due        recheck.At           // when to judge the pod again
 	unfinished bool                 // its update continues without being selected
 	condition  *corev1.PodCondition // to write, or nil
+	// unreadable says which part of the pod cannot be read, until the Event about it has been sent; empty if there is nothing to send.
+	// told says that one was sent for this version of the SidecarSet: who changes the pod again and again causes no more.
+	unreadable string
+	told       bool
 }
 
 // entry returns what is known about the pod with a name. The caller holds the lock, and calls put after a change.
@@ -58,7 +62,7 @@ func (s *set) put(key types.NamespacedName, e *entry) {
 		return
 	}
 	s.pods[key] = e
-	if deleted || e.missed != nil || e.problem != nil || !e.due.IsZero() || e.unfinished || e.condition != nil {
+	if deleted || e.missed != nil || e.problem != nil || !e.due.IsZero() || e.unfinished || e.condition != nil || e.unreadable != "" {
 		s.pending[key] = e
 	} else {
 		delete(s.pending, key)

@@ -91,6 +91,7 @@ func (r *reconciler) updateDue(ctx context.Context, s *set) (recheck.At, error) 
 	chosen := slices.DeleteFunc(selection.Pods, func(key types.NamespacedName) bool { return slices.Contains(started, key) })
 	r.updateAll(ctx, s, append(started, chosen...))
 	r.mark(ctx, s)
+	r.reportUnreadable(s)
 	again, err := r.repair(ctx, s)
 	return selection.Again.Or(again.Time, s.nextDue().Time), errors.Join(updateErr, err)
 }

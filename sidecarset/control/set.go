@@ -114,7 +114,7 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, requests 
 	}
 	e = s.judge(key, pod, requests, now)
 	after, _ := s.fleet.Get(key)
-	return e.condition != nil || e.unfinished || !had || was != nil || !before.Equal(&after)
+	return e.condition != nil || e.unfinished || e.unreadable != "" || !had || was != nil || !before.Equal(&after)
 }
 
 // observeBehind adds a pod to the fleet of another spec although the cache does not have our last write to it yet. The update that this
@@ -138,7 +138,8 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 	if e.judgedFor != marks || e.judgedFor == "" {
 		e.obstacles, e.refused, e.judgedFor = s.target.Obstacles(pod), nil, marks
 	}
-	if injected := annotation.Of(pod, s.object.Name); injected != nil {
+	injected := annotation.Of(pod, s.object.Name)
+	if injected != nil {
 		e.revision = injected.ControllerRevision
 	}
 	verdict := s.target.Judge(pod, append(slices.Clone(e.obstacles), e.refused...), now)
@@ -157,6 +158,10 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 	e.problem = nil
 	if verdict.Failed || verdict.State == rollout.NotUpgradable || verdict.State == rollout.Aborted {
 		e.problem = new(verdict.Message)
+	}
+	e.unreadable = ""
+	if (verdict.Unreadable || injected == nil) && !e.told {
+		e.unreadable = verdict.Message
 	}
 	s.put(key, e)
 	return e
