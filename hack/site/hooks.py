@@ -4,6 +4,7 @@ import posixpath
 import re
 
 LINK = re.compile(r"(\]\()(\.\./[^)#\s]*)")
+MERMAID = re.compile(r"^```mermaid\n.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files, config):
@@ -15,7 +16,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links out of docs/ go to the repository."""
+    """Links out of docs/ go to the repository, and so do readers of diagrams by Mermaid, which the theme does not draw."""
 
     def absolute(match):
         path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.file.src_path), match[2]))
@@ -23,4 +24,5 @@ def on_page_markdown(markdown, page, config, files):
             return match[0]
         return match[1] + config["repo_url"] + "/blob/main/" + path
 
-    return LINK.sub(absolute, markdown)
+    diagram = "[The diagram on GitHub](%s/blob/main/docs/%s)" % (config["repo_url"], page.file.src_path)
+    return LINK.sub(absolute, MERMAID.sub(diagram, markdown))
