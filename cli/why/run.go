@@ -77,7 +77,7 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		return encode(out, config.Format, containers)
 	}
 	text := console.NewOutput(out, false) // it drops control characters of messages, images and logs
-	text.Print("pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
+	text.Print("pod %s/%s %s\n", pod.Namespace, pod.Name, where(&pod))
 	if message := gate.Message(&pod); message != "" {
 		text.Print("  OutOfServices: %s\n", message)
 	}
@@ -88,6 +88,13 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		config.write(ctx, text, name, &containers[i])
 	}
 	return nil
+}
+
+func where(pod *corev1.Pod) string {
+	if pod.Spec.NodeName == "" {
+		return "is not bound to a node"
+	}
+	return "on node " + pod.Spec.NodeName
 }
 
 func encode(out io.Writer, format string, containers []Container) error {

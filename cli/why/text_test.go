@@ -25,3 +25,16 @@ func TestTextHasNoControlCharacters(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 }
+
+func TestPodWithoutANodeIsSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	pending := pod()
+	pending.Name, pending.Spec.NodeName, pending.Status.ContainerStatuses = "pending", "", nil
+	var out bytes.Buffer
+	if err := why.Run(t.Context(), config(t, pending), &out, "pending"); err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(out.String(), "\n"); first != "pod shop/pending is not bound to a node" {
+		t.Errorf("%q", first)
+	}
+}
