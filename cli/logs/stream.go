@@ -81,6 +81,9 @@ func (r *reader) stream(ctx context.Context, options *corev1.PodLogOptions, resu
 		if first && (options.Previous || resumed) && errors.Is(err, io.EOF) && kubelet.LogIsGone(line) {
 			return errGone
 		}
+		if options.Follow && errors.Is(err, io.EOF) && kubelet.InstanceIsGone(line) { // lines of the container begin with a time
+			return nil
+		}
 		shown := line
 		if options.Follow {
 			shown = r.withoutTime(line, written)

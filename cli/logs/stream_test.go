@@ -59,7 +59,12 @@ func TestFollowGoesOnAfterTheEndOfAStream(t *testing.T) {
 		"nothing new":         {texts: []string{first + "a\n", first + "a\n", ""}, want: "a\n"},
 		"a part of a line":    {texts: []string{first + "a\n" + second + "b", second + "bc\n"}, want: "a\nb\nbc\n", notes: goesOn},
 		"kubelet is not back": {texts: []string{first + "a\n", "!", "!", second + "b\n"}, want: "a\nb\n", notes: unreadable + goesOn},
-		"kubelet has no log":  {texts: []string{first + "a\n", "unable to retrieve container logs for containerd://second", ""}, want: "a\n", notes: "==> app: the log cannot be read, trying again: the log is gone <==\n"},
+		"the instance is removed": {
+			texts: []string{first + "a\n" + `rpc error: code = NotFound desc = an error occurred when try to find container "1": not found`, second + "b\n"},
+			want:  "a\nb\n", notes: goesOn,
+		},
+		"a line that looks like it": {texts: []string{first + "rpc error: code = NotFound desc = no order\n"}, want: "rpc error: code = NotFound desc = no order\n"},
+		"kubelet has no log":        {texts: []string{first + "a\n", "unable to retrieve container logs for containerd://second", ""}, want: "a\n", notes: "==> app: the log cannot be read, trying again: the log is gone <==\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

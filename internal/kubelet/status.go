@@ -69,3 +69,7 @@ func LogIsGone(text string) bool {
 	id, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), message)
 	return ok && !strings.ContainsAny(id, " \n")
 }
+
+// InstanceIsGone reports whether the end of a followed log is kubelet's message for an instance that the runtime has removed
+// meanwhile. Source: isContainerRunning in kubelet's logs.go, which asks the runtime.
+func InstanceIsGone(text string) bool { return strings.HasPrefix(text, "rpc error: code = NotFound ") }
