@@ -33,9 +33,28 @@ func (r restart) stopping(name string, _ time.Time) Moment {
 		return e.Reason == "Killing" && of(e, name) && (strings.HasSuffix(e.Message, by) || strings.Contains(e.Message, by+","))
 	})
 	if e == nil {
+		if other := r.otherStop(name); other != "" {
+			return unknown(whatStopping, "another request has stopped the container: "+other)
+		}
 		return unknown(whatStopping, "there is no Event Killing of the request; Events are kept for an hour")
 	}
 	return m
+}
+
+// otherStop returns the name of another request that stopped the container while this one was under way.
+func (r restart) otherStop(name string) string {
+	const by = " by ContainerRecreateRequest "
+	e, _ := r.event(whatStopping, func(e *corev1.Event) bool {
+		at, _ := eventTime(e)
+		return e.Reason == "Killing" && of(e, name) && strings.Contains(e.Message, by) && !at.Before(r.request.CreationTimestamp.Time) &&
+			(r.request.Status.CompletionTime == nil || !at.After(r.request.Status.CompletionTime.Time))
+	})
+	if e == nil {
+		return ""
+	}
+	_, other, _ := strings.Cut(e.Message, by)
+	other, _, _ = strings.Cut(other, ",")
+	return other
 }
 
 // ended returns when the instance ended that the request stopped.

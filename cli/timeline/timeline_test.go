@@ -136,6 +136,10 @@ func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 		"Events have expired": {func(c *cluster) { c.events = nil }, []string{
 			"- - web app stop began not known: there is no Event Killing", "12:00:01 ~1s web app new instance started state of the container", "12:00:02 ~2s web - completed completionTime of the request",
 		}},
+		"another request has stopped it": {func(c *cluster) {
+			c.events = c.events[1:]
+			c.events[0].Message = "Stopping container app by ContainerRecreateRequest web-y, requested by bob"
+		}, []string{"stop began not known: another request has stopped the container: web-y"}},
 		"the pod is gone": {func(c *cluster) { c.pod, c.events = nil, nil }, []string{
 			"previous instance ended not known: the pod is gone", "new instance started not known: the pod is gone", "containers ready not known: the pod is gone",
 		}},
