@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
@@ -57,11 +56,11 @@ func decode(t *testing.T, path string, document []byte) map[string]any {
 	}
 	if len(object) > 0 {
 		kind := schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string))
-		if typed, err := scheme.Scheme.New(kind); err == nil {
+		if typed, err := types.New(kind); err == nil {
 			if err := yaml.UnmarshalStrict(document, typed); err != nil {
 				t.Errorf("%s: %s is no valid %s: %v", path, document, kind, err)
 			}
-		} else if !foreign[kind.Group] {
+		} else if !untyped[kind.Group] {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -86,9 +85,6 @@ func (o objects) add(t *testing.T, path string, document []byte) {
 	}
 	o[key] = object
 }
-
-// foreign are groups of CRDs, whose types are not at hand.
-var foreign = map[string]bool{"apiextensions.k8s.io": true, "cert-manager.io": true, "monitoring.coreos.com": true}
 
 // at returns what a path of kubectl's JSONPath finds in an object: "Deployment/x {.spec.replicas}".
 func (o objects) at(t *testing.T, where string) string {
