@@ -183,7 +183,7 @@ const (
 	AnnotationPodProbe = "kruise.io/podprobe"
 	// AnnotationPodProbeMarkerList holds the names of the markers of these probes, separated by commas.
 	AnnotationPodProbeMarkerList = "kruise.io/podprobemarker-list"
-	// LabelNodeType of a node is NodeTypeVirtual for a virtual node.
-	LabelNodeType   = "type"
-	NodeTypeVirtual = "virtual-kubelet"
+	// LabelNodeType of a node is NodeTypeVirtual for a virtual node. They are the names of OpenKruise for LabelType.
+	LabelNodeType   = LabelType
+	NodeTypeVirtual = TypeVirtualKubelet
 )
