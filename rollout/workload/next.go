@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -161,6 +162,9 @@ func (v *view) revise(observed Observation) {
 	// After an undo the former template was just written, unless somebody has written another one at the same time.
 	goingBack := status.Update != nil && status.UpdateRevision == status.UndoneRevision &&
 		(v.goesBack() || slices.ContainsFunc(observed.Pods, v.workload.created))
+	if status.UpdateRevision != "" || v.workload.Held { // otherwise the template is older than the policy
+		status.UpdateRevisionTime = &metav1.Time{Time: v.now.Truncate(time.Second)} // as creation times of pods
+	}
 	status.UpdateRevision, status.Step, status.StepTime = v.workload.Revision, nil, nil
 	if status.UndoneRevision != v.workload.Revision && !goingBack {
 		status.UndoneRevision = "" // another template can be undone too

@@ -42,6 +42,8 @@ type pod struct {
 	budget  budget.Pod
 	// labelled says that the pod has the label of the present revision, or needs none.
 	labelled bool
+	// recreated says that the pod has the present template and was created since that was found, not updated in place to it.
+	recreated bool
 	// excluded says that the partition of the owner excludes the pod.
 	excluded bool
 	// stale says that an update to an earlier template is in progress, although the pod has the present one.
@@ -93,7 +95,18 @@ func (v *view) podState(item *corev1.Pod) pod {
 	p.created = !v.dryRun && v.workload.created(item)
 	p.excluded = v.workload.excludes(item)
 	v.setStage(&p)
+	p.recreated = v.recreated(&p)
 	return p
+}
+
+// recreated reports whether a pod was created with the present template since that was found, and was not updated in place to it.
+func (v *view) recreated(p *pod) bool {
+	since := v.decision.Status.UpdateRevisionTime
+	if p.stage != updated || since == nil || p.CreationTimestamp.Before(since) {
+		return false
+	}
+	recorded, err := record.Read(p.Pod)
+	return err == nil && (recorded == nil || recorded.State.Revision != v.workload.Revision)
 }
 
 func (v *view) budgetOf(p *corev1.Pod) (budget.Pod, time.Time) {

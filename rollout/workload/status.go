@@ -21,7 +21,7 @@ func (v *view) count() {
 	status := &v.decision.Status
 	before := status.UpdatedReadyPods
 	status.RolloutPods = v1alpha1.RolloutPods{LastProgressTime: status.LastProgressTime}
-	status.UpdatedPods, status.UpdatedReadyPods, status.UpdatingPods = 0, 0, 0
+	status.UpdatedPods, status.UpdatedReadyPods, status.RecreatedPods, status.UpdatingPods = 0, 0, 0, 0
 	for _, p := range v.pods {
 		status.MatchedPods++
 		if p.stage == updating {
@@ -31,6 +31,9 @@ func (v *view) count() {
 			status.UpdatedPods++
 			if p.budget.Available {
 				status.UpdatedReadyPods++
+			}
+			if p.recreated {
+				status.RecreatedPods++
 			}
 		}
 		if p.failure != nil {

@@ -48,6 +48,7 @@ const FinalizerInPlaceUpdate = "refit.dev/in-place-update"
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="REVISION",type=string,priority=1,JSONPath=`.status.updateRevision`
 // +kubebuilder:printcolumn:name="STEP",type=integer,priority=1,JSONPath=`.status.step`
+// +kubebuilder:printcolumn:name="RECREATED",type=integer,priority=1,JSONPath=`.status.recreatedPods`
 // +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
 type InPlaceUpdatePolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -169,6 +170,10 @@ type InPlaceUpdatePolicyStatus struct {
 	// one was undone and has been written again.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
+	// UpdateRevisionTime is when refit-manager found updateRevision. Unset if the workload already had that template when the
+	// policy was created.
+	// +optional
+	UpdateRevisionTime *metav1.Time `json:"updateRevisionTime,omitempty"`
 	// UndoneRevision names the last template that failed and was undone. It is not tried again until the template changes.
 	// +optional
 	UndoneRevision string `json:"undoneRevision,omitempty"`
@@ -187,6 +192,10 @@ type InPlaceUpdatePolicyStatus struct {
 	// UpdatedReadyPods is the number of those that are available.
 	// +optional
 	UpdatedReadyPods int32 `json:"updatedReadyPods"`
+	// RecreatedPods is the number of pods with the present template that were created since updateRevisionTime and were not
+	// updated in place to it. They are new pods: after a replacement, an eviction, a deletion or scaling.
+	// +optional
+	RecreatedPods int32 `json:"recreatedPods"`
 	// UpdatingPods is the number of pods whose update has begun and has not ended.
 	// +optional
 	UpdatingPods int32 `json:"updatingPods"`

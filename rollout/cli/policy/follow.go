@@ -120,13 +120,26 @@ func (f *follower) end(policy *v1alpha1.InPlaceUpdatePolicy) error {
 	case f.verdict == verdictFailed:
 		return fmt.Errorf("%w: %s: %s%s", console.ErrFailed, f.target, f.why, hint)
 	case f.verdict == verdictPausing:
-		f.Output.Say("%s: %d of %d pods have the template and are available; the update pauses\n  %s", f.target, status.UpdatedReadyPods, status.MatchedPods, strings.TrimPrefix(hint, "\n  "))
+		f.Output.Say("%s: %s; the update pauses\n  %s", f.target, done(status), strings.TrimPrefix(hint, "\n  "))
 	case f.verdict == verdictPartitioned:
-		f.Output.Say("%s: %d of %d pods have the template and are available; %s", f.target, status.UpdatedReadyPods, status.MatchedPods, f.why)
+		f.Output.Say("%s: %s; %s", f.target, done(status), f.why)
 	default:
-		f.Output.Say("%s: %d of %d pods have the template and are available", f.target, status.UpdatedReadyPods, status.MatchedPods)
+		f.Output.Say("%s: %s", f.target, done(status))
 	}
 	return nil
+}
+
+// done says how many pods have the template and are available, and how many of the workload's pods are new ones.
+func done(status *v1alpha1.InPlaceUpdatePolicyStatus) string {
+	return fmt.Sprintf("%d of %d pods have the template and are available%s", status.UpdatedReadyPods, status.MatchedPods, recreated(status))
+}
+
+// recreated returns the part of a message about pods that were created with the template instead of being updated in place to it.
+func recreated(status *v1alpha1.InPlaceUpdatePolicyStatus) string {
+	if status.RecreatedPods == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d recreated", status.RecreatedPods)
 }
 
 // interrupted returns the error of a wait that ends before the update.
@@ -145,6 +158,6 @@ func bar(policy *v1alpha1.InPlaceUpdatePolicy, why string) string {
 	if status.MatchedPods > 0 {
 		filled = int(min(status.UpdatedReadyPods, status.MatchedPods)) * width / int(status.MatchedPods)
 	}
-	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated, %d failed: %s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
-		status.UpdatedReadyPods, status.MatchedPods, status.UpdatingPods, status.FailedPods, why)
+	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated%s, %d failed: %s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
+		status.UpdatedReadyPods, status.MatchedPods, status.UpdatingPods, recreated(status), status.FailedPods, why)
 }

@@ -53,9 +53,10 @@ func TestStatusSaysHowAnUpdateStandsAndWhatToDo(t *testing.T) {
 		code   int // when it is followed
 		words  []string
 	}{
-		"done":     {nil, console.ExitDone, []string{"[####################] 2 of 2 pods updated and ready, 0 being updated, 0 failed"}},
-		"updating": {in(metav1.ConditionTrue, v1alpha1.ReasonUpdating, "1 pod is left"), console.ExitTimeout, []string{"[##########----------] 1 of 2 pods updated and ready", "Updating: 1 pod is left"}},
-		"a step":   {steps, console.ExitTimeout, []string{"step 1 of 2", "kubectl refit rollout promote deployment/web --namespace=shop"}},
+		"done":      {nil, console.ExitDone, []string{"[####################] 2 of 2 pods updated and ready, 0 being updated, 0 failed"}},
+		"recreated": {func(p *v1alpha1.InPlaceUpdatePolicy) { p.Status.RecreatedPods = 1 }, console.ExitDone, []string{", 1 recreated"}},
+		"updating":  {in(metav1.ConditionTrue, v1alpha1.ReasonUpdating, "1 pod is left"), console.ExitTimeout, []string{"[##########----------] 1 of 2 pods updated and ready", "Updating: 1 pod is left"}},
+		"a step":    {steps, console.ExitTimeout, []string{"step 1 of 2", "kubectl refit rollout promote deployment/web --namespace=shop"}},
 		"paused": {func(p *v1alpha1.InPlaceUpdatePolicy) {
 			in(metav1.ConditionUnknown, v1alpha1.ReasonPaused, "spec.paused is set")(p)
 			p.Spec.Paused = true
