@@ -55,7 +55,7 @@ e2e-virtual: ## Tests of refit-sidecar in pods of a virtual node, on the cluster
 	@REFIT_VIRTUAL_NODE=$(CURDIR)/dist/bin/virtual-node hack/e2e.sh '$(or $(RUN),$(ON_VIRTUAL_NODES))'
 
 hostile: ## Attacks by one tenant beside the operations of another, 200 of each kind, on the cluster that is up
-	@REFIT_HOSTILE=long hack/e2e.sh "TestATenantHarmsNobodyElse|TestAManagerStartsBesideLargePods" -timeout=60m
+	@REFIT_HOSTILE=long hack/e2e.sh "TestATenantHarmsNobodyElse|TestAManagerStartsBesideLargePods" -timeout=120m
 
 test-load: ## Ten pods restarted under load without a failed request, on a cluster that is up and without Refit
 	@hack/images.sh --tests

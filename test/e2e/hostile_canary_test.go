@@ -32,6 +32,8 @@ type canary struct {
 	once func(ctx context.Context, lane, n int) error
 	// lanes is how many do it at the same time, each with a pod of its own.
 	lanes int
+	// besideOthers is the 99th percentile beside objects that Refit does not look at; 0 before it is measured.
+	besideOthers time.Duration
 
 	mu    sync.Mutex
 	took  []time.Duration
@@ -74,16 +76,35 @@ func (c *canary) count() int {
 }
 
 // forget begins to count anew, and returns the 99th percentile of what was counted.
-func (c *canary) forget() (operations int, p99 time.Duration, wrong []error) {
+func (c *canary) forget() (p99 time.Duration, wrong []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slices.Sort(c.took)
-	operations, wrong = len(c.took), c.wrong
-	if operations > 0 {
-		p99 = c.took[operations*99/100]
-	}
+	p99, wrong = c.p99(), c.wrong
 	c.took, c.wrong = nil, nil
-	return operations, p99, wrong
+	return p99, wrong
+}
+
+// p99 is the 99th percentile of what was counted, 0 of nothing. The caller holds the lock.
+func (c *canary) p99() time.Duration {
+	if len(c.took) == 0 {
+		return 0
+	}
+	slices.Sort(c.took)
+	return c.took[len(c.took)*99/100]
+}
+
+// figures is one line with what was counted so far, which says what is compared if the test is ended before its end.
+func (c *canary) figures() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	line := fmt.Sprintf("%s: %d operations, p99 %s", c.name, len(c.took), c.p99().Round(time.Millisecond))
+	if c.besideOthers > 0 {
+		line += fmt.Sprintf(", beside other objects %s", c.besideOthers.Round(time.Millisecond))
+	}
+	if n := len(c.wrong); n > 0 {
+		line += fmt.Sprintf(", %d wrong, the last: %.500v", n, c.wrong[n-1])
+	}
+	return line
 }
 
 // canaries are the operations of the tenant whose namespace the fixture has. Each has a pod of its own, and one that lasts for seconds has as

@@ -67,12 +67,11 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 	defer stop()
 	defer s.endsAttacks(tenant.namespace)
 
-	before := map[string]time.Duration{}
 	if long {
 		a.share = 1
 		s.beside(ctx, a, canaries, manyOperations, s.ordinary)
 		for _, c := range canaries {
-			_, before[c.name], _ = c.forget()
+			c.besideOthers, _ = c.forget()
 		}
 	}
 	operations := fewOperations
@@ -84,13 +83,13 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 	stop()
 	work.Wait()
 	for _, c := range canaries {
-		n, p99, wrong := c.forget()
-		t.Logf("%s: %d operations, p99 %s, beside other objects %s", c.name, n, p99.Round(time.Millisecond), before[c.name].Round(time.Millisecond))
+		t.Log(c.figures())
+		p99, wrong := c.forget()
 		for _, err := range wrong {
 			t.Error(err)
 		}
-		if long && p99 > slowest*before[c.name] {
-			t.Errorf("%s: the slowest of 100 took %s beside the attacks, and %s beside other objects", c.name, p99, before[c.name])
+		if long && p99 > slowest*c.besideOthers {
+			t.Errorf("%s: the slowest of 100 took %s beside the attacks, and %s beside other objects", c.name, p99, c.besideOthers)
 		}
 	}
 	s.unharmed(a.victim)
@@ -157,6 +156,9 @@ func (s *sidecarFixture) beside(ctx context.Context, a attacker, canaries []*can
 		fewest := slices.MinFunc(canaries, func(a, b *canary) int { return a.count() - b.count() })
 		if operations == manyOperations {
 			s.t.Logf("round %d, %s: at least %d operations of each kind", a.round, time.Since(began).Round(time.Second), fewest.count())
+			for _, c := range canaries {
+				s.t.Log(c.figures())
+			}
 		}
 		if fewest.count() >= operations {
 			return

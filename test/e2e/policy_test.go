@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +25,13 @@ func (s *fixture) daemonOn(node string) *corev1.Pod {
 	return &pods.Items[0]
 }
 
+// tokenLasts is how long a token is valid: longer than make hostile, whose tenant has one from the beginning to the end.
+const tokenLasts = 4 * time.Hour
+
 // token of a service account, bound to a pod unless that is nil: the same that kubelet mounts into the pod.
 func (s *fixture) token(namespace, account string, pod *corev1.Pod) string {
 	s.t.Helper()
-	ask := &authenticationv1.TokenRequest{}
+	ask := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLasts.Seconds()))}}
 	if pod != nil {
 		ask.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 	}
