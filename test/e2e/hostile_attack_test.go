@@ -31,9 +31,6 @@ type attacker struct {
 	share     int    // of each flood one in so many is written
 }
 
-// few is how much is written of a flood of n.
-func (a attacker) few(n int) int { return max(n/max(a.share, 1), 1) }
-
 // byAttack is an annotation with the name of the attack that has made a pod.
 const byAttack = "example.com/attack"
 
@@ -146,45 +143,6 @@ func brought(change func(*corev1.Container)) func(*corev1.Pod) {
 	}
 }
 
-// flood creates an object n times, or fewer in the short run.
-func flood(n int, manifest string) attack {
-	return attack{do: func(ctx context.Context, a attacker) error {
-		made, err := a.parse(manifest)
-		if err != nil {
-			return err
-		}
-		for range a.few(n) {
-			one := made.DeepCopy()
-			switch err := a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, one) }); {
-			case errors.Is(err, errUnanswered):
-				return err
-			case client.IgnoreAlreadyExists(err) != nil:
-				return nil // a quota or a refusal ends it
-			}
-		}
-		return nil
-	}}
-}
-
-// changes writes an object n times.
-func changes(n int, manifest string) attack {
-	return attack{do: func(ctx context.Context, a attacker) error {
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "config"}}
-		if err := client.IgnoreAlreadyExists(a.Create(ctx, made.DeepCopy())); err != nil {
-			return err
-		}
-		if err := client.IgnoreAlreadyExists(object(manifest).do(ctx, a)); err != nil {
-			return err
-		}
-		for i := range a.few(n) {
-			if err := a.Patch(ctx, made.DeepCopy(), merge(fmt.Sprintf(`{"data":{"a":"%d-%d"}}`, a.round, i))); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
-}
-
 const (
 	nothing = "no.registry.invalid/a"
 )
@@ -235,18 +193,6 @@ func attacksByObjects() map[string]attack {
 		"list of many images":                  object("{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [$LIST], completionPolicy: {type: Never}}}"),
 		"list with a long name":                object("{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {name: " + strings.Repeat("a.", 120) + "a-$ROUND}, spec: {images: [" + nothing + ":1], completionPolicy: {type: Never}}}"),
 		"budget that allows nothing":           object("{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 0, selector: {matchLabels: {sidecarset: hostile}}}}"),
-	}
-}
-
-func attacksByFloods() map[string]attack {
-	return map[string]attack{
-		"200 requests for pods that are not there": flood(200, "{apiVersion: apps.kruise.io/v1beta1, kind: ContainerRecreateRequest, spec: {podName: none, containers: [{name: a}]}}"),
-		"100 markers for all pods":                 flood(100, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, spec: {selector: {}, probes: [{name: p, containerName: app, podConditionType: example.com/p, probe: {exec: {command: [x]}}}]}}"),
-		"100 rollouts":                             flood(100, "{apiVersion: refit.dev/v1alpha1, kind: RestartRollout, spec: {selector: {matchLabels: {sidecarset: hostile}}, containers: [{name: app}], maxUnavailable: 100%}}"),
-		"50 schedules for each minute":             flood(50, "{apiVersion: refit.dev/v1alpha1, kind: RestartSchedule, spec: {schedule: '* * * * *', rolloutTemplate: {spec: {selector: {matchLabels: {a: b}}, containers: [{name: app}]}}}}"),
-		"100 pulls":                                flood(100, "{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, spec: {image: '"+nothing+":2', completionPolicy: {type: Never}}}"),
-		"60 pods of 200 kB":                        flood(60, "{apiVersion: v1, kind: Pod, metadata: {annotations: {kruise.io/sidecarset-x: $LONG}, labels: {sidecarset: hostile}}, spec: {nodeSelector: {refit.dev/no-such-node: 'true'}, containers: [{name: app, image: a}]}}"),
-		"100 changes of a ConfigMap":               changes(100, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: changed, annotations: {refit.dev/restart-on-config-change: app}}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: app, image: a, envFrom: [{configMapRef: {name: config}}]}]}}}}"),
 	}
 }
 

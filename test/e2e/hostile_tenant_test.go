@@ -30,6 +30,8 @@ const (
 	fewOperations, manyOperations = 3, 200
 	// manyLanes is how many pods of make hostile do each operation that lasts for seconds.
 	manyLanes = 3
+	// manyThings is how many objects of each kind that is cheap to write the floods of make hostile have.
+	manyThings = 1000
 	// fewerThings is what the floods of the short run are divided by: tests come after it.
 	fewerThings = 5
 	// attackPatience bounds one write of an attack.
@@ -114,12 +116,15 @@ func (s *fixture) attacker(namespace, own, set string) attacker {
 // pullsAtOnce is how many ImagePullJobs are deleted by one request, which the API server ends after a minute.
 const pullsAtOnce = 100
 
+// pullsEndWithin is how long the deletion of the last round's ImagePullJobs may take.
+const pullsEndWithin = 4 * patience
+
 // endsAttacks takes away what the attacks have left, and waits for that: the next test may use the same image.
 func (s *sidecarFixture) endsAttacks(namespace string) {
 	s.t.Helper()
 	ctx, began := s.t.Context(), time.Now()
 	s.check(s.DeleteAllOf(ctx, &v1beta1.ImageListPullJob{}, client.InNamespace(namespace)), "delete ImageListPullJobs")
-	s.await("end of the attacks' image pulls", func(ctx context.Context) (bool, error) {
+	ended := until(ctx, pullsEndWithin, func(ctx context.Context) (bool, error) {
 		var left v1beta1.ImagePullJobList
 		var nodes v1beta1.NodeImageList
 		err := errors.Join(s.List(ctx, &left, client.InNamespace(namespace)), s.List(ctx, &nodes))
@@ -129,6 +134,7 @@ func (s *sidecarFixture) endsAttacks(namespace string) {
 		text, encoding := json.Marshal(nodes.Items)
 		return !strings.Contains(string(text), `"`+namespace+`"`), errors.Join(err, encoding)
 	})
+	s.check(ended, "wait for the end of the attacks' image pulls")
 	s.t.Logf("the image pulls of the attacks had ended after %s", time.Since(began).Round(time.Second))
 	var pods corev1.PodList
 	s.check(s.List(ctx, &pods, client.InNamespace(namespace)), "list pods")
@@ -186,7 +192,7 @@ func (s *sidecarFixture) ordinary(ctx context.Context, a attacker) {
 	small := "{apiVersion: v1, kind: ConfigMap, data: {a: b}}"
 	large := "{apiVersion: v1, kind: Pod, metadata: {annotations: {example.com/x: $LONG}}, spec: {nodeSelector: {refit.dev/no-such-node: 'true'}, containers: [{name: app, image: a}]}}"
 	all := map[string]attack{"60 of 200 kB": flood(60, large)}
-	for i, n := range []int{255, 200, 100, 100, 100, 100, 50, 74} {
+	for i, n := range []int{255, manyThings, manyThings, manyThings, manyThings, manyThings, manyThings, 50, 74} {
 		all[fmt.Sprintf("%d, %d small ones", i, n)] = flood(n, small)
 	}
 	s.makes(ctx, a, all)
@@ -235,7 +241,7 @@ func (s *sidecarFixture) clears(ctx context.Context, a attacker) {
 		}
 	}
 	some := &client.DeleteAllOfOptions{ListOptions: client.ListOptions{Namespace: a.namespace, Limit: pullsAtOnce}}
-	for range 10 {
+	for range 2 * manyThings / pullsAtOnce {
 		if err := a.DeleteAllOf(ctx, &v1beta1.ImagePullJob{}, some); err != nil && ctx.Err() == nil {
 			s.t.Logf("delete ImagePullJobs of a round: %v", err)
 		}
