@@ -21,11 +21,12 @@ import (
 type attacker struct {
 	client.Client
 	namespace string
-	own       string      // where it may write the status of pods too, and where only those attacks are made
-	other     string      // the namespace of the tenant that must not notice
-	victim    *corev1.Pod // of the other tenant, which no operation of a canary touches
-	set       string      // a SidecarSet that selects the pods of both
-	image     string      // that the other tenant pulls
+	own       string             // where it may write the status of pods too, and where only those attacks are made
+	other     string             // the namespace of the tenant that must not notice
+	victim    *corev1.Pod        // of the other tenant, which no operation of a canary touches
+	set       string             // a SidecarSet that selects the pods of both
+	image     string             // that the other tenant pulls
+	programs  map[string]program // of Refit, as they were after the last round
 	round     int
 	attack    string // the one that is being made
 	share     int    // of each flood one in so many is written
