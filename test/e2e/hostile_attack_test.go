@@ -26,7 +26,9 @@ type attacker struct {
 	victim    *corev1.Pod        // of the other tenant, which no operation of a canary touches
 	set       string             // a SidecarSet that selects the pods of both
 	image     string             // that the other tenant pulls
+	bystander string             // a SidecarSet of the other tenant
 	programs  map[string]program // of Refit, as they were after the last round
+	others    map[string]string  // objects of the other tenant, likewise
 	round     int
 	attack    string // the one that is being made
 	share     int    // of each flood one in so many is written

@@ -60,7 +60,9 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 	programs, err := s.programs(t.Context())
 	s.check(err, "find the programs of Refit")
 	a := s.attacker(tenant.namespace, own.namespace, set)
-	a.programs = programs
+	a.programs, a.bystander = programs, s.bystander()
+	a.others, err = s.others(t.Context(), a.bystander)
+	s.check(err, "look at the objects of the other tenant")
 
 	var work sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -160,6 +162,7 @@ func (s *sidecarFixture) beside(ctx context.Context, a attacker, canaries []*can
 		began := time.Now()
 		do(ctx, a)
 		a.programs = s.stillRun(ctx, a.programs)
+		a.others = s.unchanged(ctx, a)
 		fewest := slices.MinFunc(canaries, func(a, b *canary) int { return a.count() - b.count() })
 		if operations == manyOperations {
 			s.t.Logf("round %d, %s: at least %d operations of each kind", a.round, time.Since(began).Round(time.Second), fewest.count())
@@ -261,31 +264,4 @@ func (s *fixture) editor(namespace string) client.Client {
 	s.t.Helper()
 	s.bind(namespace, namespace, "ClusterRole", "edit")
 	return s.as(s.token(namespace, "default", nil))
-}
-
-// sidecarSetOfBoth selects pods of both tenants, and has to be injected.
-func (s *sidecarFixture) sidecarSetOfBoth(tenant *fixture) string {
-	s.t.Helper()
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-hostile"}}
-	out, err := s.kubectl(s.t.Context(), strings.NewReplacer("$NAME", set.Name, "$BOTH", s.namespace+", "+tenant.namespace, "$IMAGE", image).Replace(`
-apiVersion: apps.kruise.io/v1beta1
-kind: SidecarSet
-metadata: {name: $NAME}
-spec:
-  selector: {matchLabels: {sidecarset: hostile}}
-  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [$BOTH]}]}
-  injectionStrategy: {failurePolicy: Fail}
-  patchContainers: [{nameRegex: ".*", env: [{name: GOMAXPROCS, value: "2"}]}]
-  containers: [{name: log, image: "$IMAGE", command: [sleep, "1000"], env: [{name: PORT, value: "8080"}]}]
-`), "apply", "--server-side", "--filename=-")
-	s.check(err, "apply SidecarSet: %s", out)
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), cleanTimeout)
-		defer cancel()
-		if err := s.Delete(ctx, set); err != nil {
-			s.t.Logf("clean: %v", err)
-		}
-	})
-	s.knows(selected("hostile", s.podOf("injected", shell("app", obedient))), "log")
-	return set.Name
 }
