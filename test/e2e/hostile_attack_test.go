@@ -153,7 +153,7 @@ const (
 // attacks by name.
 func attacks() map[string]attack {
 	all := map[string]attack{}
-	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess(), attacksByStatus()} {
+	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess(), attacksByStatus(), attacksByPolicies()} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -197,7 +197,7 @@ func (s *sidecarFixture) ordinary(ctx context.Context, a attacker) {
 	small := "{apiVersion: v1, kind: ConfigMap, data: {a: b}}"
 	large := "{apiVersion: v1, kind: Pod, metadata: {annotations: {example.com/x: $LONG}}, spec: {nodeSelector: {refit.dev/no-such-node: 'true'}, containers: [{name: app, image: a}]}}"
 	all := map[string]attack{"60 of 200 kB": flood(60, large)}
-	for i, n := range []int{255, manyThings, manyThings, manyThings, manyThings, manyThings, manyThings, 50, 74} {
+	for i, n := range []int{255, manyThings, manyThings, manyThings, manyThings, manyThings, manyThings, manyThings, 50, 110} {
 		all[fmt.Sprintf("%d, %d small ones", i, n)] = flood(n, small)
 	}
 	s.makes(ctx, a, all)
@@ -236,7 +236,7 @@ func (s *sidecarFixture) clears(ctx context.Context, a attacker) {
 		return
 	}
 	for _, kind := range []client.Object{
-		&v1beta1.ImageListPullJob{}, &v1alpha1.RestartSchedule{}, &v1alpha1.RestartRollout{}, &v1beta1.ContainerRecreateRequest{},
+		&v1beta1.ImageListPullJob{}, &v1alpha1.InPlaceUpdatePolicy{}, &v1alpha1.RestartSchedule{}, &v1alpha1.RestartRollout{}, &v1beta1.ContainerRecreateRequest{},
 		&v1beta1.PodProbeMarker{}, &corev1.ConfigMap{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{},
 	} {
 		for _, namespace := range []string{a.namespace, a.own} {

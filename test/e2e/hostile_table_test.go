@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// writing is an API server that takes everything, and writes down what was written.
+type writing struct {
+	client.Client
+	mu      *sync.Mutex
+	written *[]string
+}
+
+func (c writing) write(verb string, object client.Object, more string) error {
+	text, err := json.Marshal(object)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.written = append(*c.written, fmt.Sprint(verb, " ", string(text), more))
+	return err
+}
+
+func (c writing) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	return c.write("create", object, "")
+}
+
+func (c writing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	return c.write("delete", object, "")
+}
+
+func (c writing) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	return c.write("patch", object, " "+string(data))
+}
+
+// TestPoliciesOfAnAttackerAreComplete has an API server that refuses nothing: each attack writes what it is to, and leaves no word to be replaced.
+func TestPoliciesOfAnAttackerAreComplete(t *testing.T) {
+	t.Parallel()
+	for name, one := range attacksByPolicies() {
+		var written []string
+		a := attacker{Client: writing{mu: &sync.Mutex{}, written: &written}, namespace: "attacker", other: "victims", share: fewerThings, attack: name}
+		if err := one.do(t.Context(), a); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		all := strings.Join(written, "\n")
+		if !strings.Contains(all, `"InPlaceUpdatePolicy"`) && !strings.Contains(all, "refit.dev/held") {
+			t.Errorf("%s: no policy was written: %.500s", name, all)
+		}
+		if strings.Contains(all, "$") {
+			t.Errorf("%s: a word is not replaced: %.500s", name, all)
+		}
+		for _, line := range written {
+			if !strings.Contains(line, `"namespace":"attacker"`) && len(one.words) == 0 {
+				t.Errorf("%s: outside of the namespace of the attacker, and not to be refused: %.500s", name, line)
+			}
+		}
+	}
+}
