@@ -17,7 +17,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// attacker is a tenant with the role edit in two namespaces.
+// attacker is a tenant with the role edit in two namespaces, who has stolen tokens.
 type attacker struct {
 	client.Client
 	namespace string
@@ -26,6 +26,7 @@ type attacker struct {
 	victim    *corev1.Pod        // of the other tenant, which no operation of a canary touches
 	set       string             // a SidecarSet that selects the pods of both
 	image     string             // that the other tenant pulls
+	stolen    stolen             // tokens of programs
 	bystander string             // a SidecarSet of the other tenant
 	programs  map[string]program // of Refit, as they were after the last round
 	others    map[string]string  // objects of the other tenant, likewise
@@ -153,7 +154,7 @@ const (
 // attacks by name.
 func attacks() map[string]attack {
 	all := map[string]attack{}
-	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess(), attacksByStatus(), attacksByPolicies()} {
+	for _, some := range []map[string]attack{attacksByPods(), attacksByObjects(), attacksByFloods(), attacksByAccess(), attacksByStatus(), attacksByPolicies(), attacksByTokens()} {
 		maps.Copy(all, some)
 	}
 	return all

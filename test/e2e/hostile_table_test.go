@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -63,5 +65,32 @@ func TestPoliciesOfAnAttackerAreComplete(t *testing.T) {
 				t.Errorf("%s: outside of the namespace of the attacker, and not to be refused: %.500s", name, line)
 			}
 		}
+	}
+}
+
+// TestEachTokenIsTriedBothWays has an API server that refuses everything: then no attack with a token may pass as harmless that has to be taken, and
+// each token is used for writes that are to be taken, and for some that are to be refused.
+func TestEachTokenIsTriedBothWays(t *testing.T) {
+	t.Parallel()
+	taken, refused := map[string]int{}, map[string]int{}
+	for name, one := range attacksByTokens() {
+		program, _, _ := strings.Cut(name, ",")
+		if len(one.words) == 0 {
+			taken[program]++
+		} else {
+			refused[program]++
+		}
+	}
+	for _, program := range []string{"daemon", "manager", "sidecar", "certificates"} {
+		if taken[program] == 0 || refused[program] < 5 {
+			t.Errorf("%s: %d writes that are taken, %d that are refused", program, taken[program], refused[program])
+		}
+	}
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", nil)
+	if err := (attacker{}).takes(t.Context(), "a write", func(context.Context) error { return no }); err == nil || refusal(err) {
+		t.Errorf("a refusal of what has to be taken passes as one: %v", err)
+	}
+	if err := (attacker{}).takes(t.Context(), "a write", func(context.Context) error { return nil }); err != nil {
+		t.Errorf("what is taken: %v", err)
 	}
 }

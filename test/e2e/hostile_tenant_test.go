@@ -40,7 +40,7 @@ const (
 	slowest = 2
 )
 
-// TestATenantHarmsNobodyElse attacks with what a tenant with the role edit can write, while another tenant's operations of each kind
+// TestATenantHarmsNobodyElse attacks with what a tenant with the role edit, and each program of Refit whose token it has stolen, can write, while another tenant's operations of each kind
 // go on: no program of Refit restarts, and each result is right. With REFIT_HOSTILE=short, in make test, the floods are smaller. With REFIT_HOSTILE=long the attacks are repeated until there
 // are enough operations to compare how long they take with how long they take beside as many objects that Refit does not look
 // at. It is not parallel: others restart the programs of Refit.
@@ -106,12 +106,13 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 }
 
 // attacker is a tenant with the namespaces, beside the tenant whose namespace the fixture has.
-func (s *fixture) attacker(namespace, own, set string) attacker {
+func (s *sidecarFixture) attacker(namespace, own, set string) attacker {
 	s.t.Helper()
 	repository, tag, _ := s.testappImage()
 	a := attacker{Client: s.editor(namespace), namespace: namespace, own: own, other: s.namespace, set: set, image: repository + ":" + tag}
 	s.writesStatuses(namespace, own)
 	a.victim = s.start(s.victim())
+	a.stolen = s.steal(a.victim.Spec.NodeName, namespace)
 	return a
 }
 

@@ -31,23 +31,35 @@ const tokenLasts = 4 * time.Hour
 // token of a service account, bound to a pod unless that is nil: the same that kubelet mounts into the pod.
 func (s *fixture) token(namespace, account string, pod *corev1.Pod) string {
 	s.t.Helper()
+	token, err := s.createToken(s.t.Context(), namespace, account, pod)
+	s.check(err, "make token of %s", account)
+	return token
+}
+
+// createToken is token for those who may not end the test.
+func (s *fixture) createToken(ctx context.Context, namespace, account string, pod *corev1.Pod) (string, error) {
 	ask := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLasts.Seconds()))}}
 	if pod != nil {
 		ask.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 	}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-	s.check(s.SubResource("token").Create(s.t.Context(), of, ask), "make token of %s", account)
-	return ask.Status.Token
+	err := s.SubResource("token").Create(ctx, of, ask)
+	return ask.Status.Token, err
 }
 
 // as is a client with that token.
 func (s *fixture) as(token string) client.Client {
 	s.t.Helper()
-	config := rest.AnonymousClientConfig(s.config)
-	config.BearerToken = token
-	c, err := client.New(config, client.Options{Scheme: s.Scheme(), Mapper: s.RESTMapper()})
+	c, err := s.client(token)
 	s.check(err, "make client")
 	return c
+}
+
+// client is as for those who may not end the test.
+func (s *fixture) client(token string) (client.Client, error) {
+	config := rest.AnonymousClientConfig(s.config)
+	config.BearerToken = token
+	return client.New(config, client.Options{Scheme: s.Scheme(), Mapper: s.RESTMapper()})
 }
 
 func merge(patch string) client.Patch {
