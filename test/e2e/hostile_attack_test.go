@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,6 +151,20 @@ func brought(change func(*corev1.Container)) func(*corev1.Pod) {
 const (
 	nothing = "no.registry.invalid/a"
 )
+
+// chosen are the attacks whose names match a regular expression, that of REFIT_ATTACKS; all of them match an empty one.
+func chosen(pattern string) (map[string]attack, error) {
+	names, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("REFIT_ATTACKS: %w", err)
+	}
+	all := attacks()
+	maps.DeleteFunc(all, func(name string, _ attack) bool { return !names.MatchString(name) })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("REFIT_ATTACKS: no attack matches %q", pattern)
+	}
+	return all, nil
+}
 
 // attacks by name.
 func attacks() map[string]attack {

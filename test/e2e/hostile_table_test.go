@@ -94,3 +94,22 @@ func TestEachTokenIsTriedBothWays(t *testing.T) {
 		t.Errorf("what is taken: %v", err)
 	}
 }
+
+// TestAttacksAreChosenByName has the names that documents give.
+func TestAttacksAreChosenByName(t *testing.T) {
+	t.Parallel()
+	all, err := chosen("")
+	if err != nil || len(all) < 60 {
+		t.Fatalf("%d attacks: %v", len(all), err)
+	}
+	some, err := chosen("^certificates,")
+	if err != nil || len(some) != len(attacksByCertificates()) {
+		t.Errorf("%d attacks with the token of the certificates Job: %v", len(some), err)
+	}
+	for _, wrong := range []string{"no such attack", "("} {
+		if _, err := chosen(wrong); err == nil {
+			t.Errorf("%q chooses something", wrong)
+		}
+	}
+	t.Logf("%d attacks, %d by tokens", len(all), len(attacksByTokens()))
+}

@@ -184,7 +184,8 @@ func (s *sidecarFixture) beside(ctx context.Context, a attacker, canaries []*can
 
 // attackAll makes all attacks, and then deletes what they have created.
 func (s *sidecarFixture) attackAll(ctx context.Context, a attacker) {
-	all := attacks()
+	all, err := chosen(os.Getenv("REFIT_ATTACKS"))
+	s.check(err, "choose attacks")
 	s.makes(ctx, a, all)
 	s.clears(ctx, a)
 	if a.round == 0 {
