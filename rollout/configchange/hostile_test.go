@@ -38,11 +38,11 @@ func FuzzConfigChanges(f *testing.F) {
 			if foreign.Object(hostile.JSON(template, seed), &template) != nil {
 				template = corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}
 			}
-			settings, err := configchange.Read(map[string]string{
+			_, err := configchange.Read(map[string]string{
 				v1alpha1.AnnotationRestartOnConfigChange: containers, v1alpha1.AnnotationRestartMaxUnavailable: duration, v1alpha1.AnnotationRestartPaused: zone,
 			}, &template)
 			check(t, err)
-			settings, err = configchange.Read(map[string]string{
+			settings, err := configchange.Read(map[string]string{
 				v1alpha1.AnnotationRestartOnConfigChange: containers,
 				v1alpha1.AnnotationRestartWindow:         window, v1alpha1.AnnotationRestartWindowDuration: duration, v1alpha1.AnnotationRestartWindowTimeZone: zone,
 			}, &template)

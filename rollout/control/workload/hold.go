@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/foreign"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/rollout/workload"
@@ -31,17 +33,22 @@ type holder struct {
 	decoder admission.Decoder
 }
 
+// decode decodes a workload after a check of its bounds: a quantity with a large exponent would take minutes.
+func (h *holder) decode(sent runtime.RawExtension, into client.Object) error {
+	if err := foreign.CheckObject(sent.Raw, into); err != nil {
+		return err
+	}
+	return h.decoder.DecodeRaw(sent, into)
+}
+
 // Handle implements admission.Handler. An error does not refuse the write: AllowingWebhook makes it a warning.
 func (h *holder) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.UserInfo.Username == h.User {
 		return admission.Allowed("")
 	}
 	before, after := workload.NewObject(request.Kind.Kind), workload.NewObject(request.Kind.Kind)
-	if err := errors.Join(h.decoder.DecodeRaw(request.OldObject, before), h.decoder.Decode(request, after)); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
-	}
-	if err := errors.Join(workload.Readable(before), workload.Readable(after)); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the workload is not held: %w", err))
+	if err := errors.Join(h.decode(request.OldObject, before), h.decode(request.Object, after)); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the workload is not held: decode %s: %w", request.Kind.Kind, err))
 	}
 	// Not from the cache, which is empty until the manager has read everything.
 	var policies v1alpha1.InPlaceUpdatePolicyList

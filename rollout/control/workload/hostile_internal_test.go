@@ -2,6 +2,7 @@ package workload
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,7 +45,7 @@ func FuzzHeldWorkloads(f *testing.F) {
 	}
 	var policies []client.Object
 	for kind := range parts {
-		policy := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-" + string(kind[0]|0x20)}}
+		policy := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-" + strings.ToLower(kind)}}
 		policy.Spec.TargetRef = v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: kind, Name: "app"} // the name that honest texts have
 		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
 		policies = append(policies, policy)
