@@ -125,7 +125,7 @@ func lines(out *bytes.Buffer, in box, of result) {
 		fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="10" height="3" fill="%s"/>`+"\n", x, y-4, colours[i])
 		words := fmt.Sprintf("%s, at most %s", s.legend, of.amount(highest(s.points)))
 		if i == maxLegends-1 && len(all) > maxLegends {
-			words += fmt.Sprintf("; %d more", len(all)-maxLegends)
+			words = fmt.Sprintf("%d more", len(all)-maxLegends+1)
 		}
 		text(out, x+14, y, "#374151", words)
 	}
