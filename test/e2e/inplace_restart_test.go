@@ -30,8 +30,8 @@ func TestRepeatedStopsAreDelayedUntilTheImageChanges(t *testing.T) {
 	s.replaced(pod, "app")
 	again := time.Since(stopped)
 	s.observed("starts after stops through CRI: %s; after an image change %s; the next stop %s", strings.Join(delays, ", "), changed.Round(100*time.Millisecond), again.Round(100*time.Millisecond))
-	// The fifth stop in a row would wait for 80 s.
-	if changed > secondBackoff || again > 4*secondBackoff {
+	// The fifth stop in a row would wait for 80 s. On a slow machine a start without back-off takes more than 10 s.
+	if changed > 4*secondBackoff || again > 4*secondBackoff {
 		t.Errorf("after an image change %s, the next stop %s: the back-off has not been reset", changed, again)
 	}
 }
