@@ -77,16 +77,7 @@ func (c Config) Validate() error {
 	if len(validation.IsDNS1123Subdomain(c.CertSecret)) > 0 {
 		problem("certificate secret %q is not a valid name of a Secret", c.CertSecret)
 	}
-	for _, namespace := range c.WebhookNamespaces {
-		if len(validation.IsDNS1123Label(namespace)) > 0 {
-			problem("namespace %q of callers of the webhooks is not a valid name of a Namespace", namespace)
-		}
-	}
-	for _, namespace := range c.ExcludedNamespaces {
-		if len(validation.IsDNS1123Label(namespace)) > 0 {
-			problem("excluded namespace %q is not a valid name of a Namespace", namespace)
-		}
-	}
+	problems = append(problems, checkNamespaces("namespace of callers of the webhooks", c.WebhookNamespaces), checkNamespaces("excluded namespace", c.ExcludedNamespaces))
 	if c.MetricsAddr != "0" {
 		if err := checkAddress(c.MetricsAddr); err != nil {
 			problem("metrics address: %w", err)
@@ -113,6 +104,17 @@ func (c Config) revisionNamespace() string {
 		return ""
 	}
 	return c.OpenKruiseNamespace
+}
+
+// checkNamespaces returns an error for each name that no Namespace can have. what says what they are.
+func checkNamespaces(what string, names []string) error {
+	var problems []error
+	for _, name := range names {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			problems = append(problems, fmt.Errorf("%s: %q is not a valid name of a Namespace", what, name))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func checkAddress(address string) error {

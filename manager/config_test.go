@@ -27,8 +27,8 @@ func TestConfigValidate(t *testing.T) {
 		"health address without port": {edit: func(c *manager.Config) { c.HealthAddr = "localhost:x" }, want: []string{"health address"}},
 		"no name of a secret":         {edit: func(c *manager.Config) { c.CertSecret = "a b" }, want: []string{"certificate secret"}},
 		"namespace of OpenKruise":     {edit: func(c *manager.Config) { c.OpenKruiseNamespace = "a b" }, want: []string{`namespace "a b" of OpenKruise`}},
-		"namespace of callers":        {edit: func(c *manager.Config) { c.WebhookNamespaces = []string{"kube-system", "*"} }, want: []string{`namespace "*" of callers`}},
-		"excluded namespace":          {edit: func(c *manager.Config) { c.ExcludedNamespaces = []string{"shop", "*"} }, want: []string{`excluded namespace "*"`}},
+		"namespace of callers":        {edit: func(c *manager.Config) { c.WebhookNamespaces = []string{"kube-system", "*"} }, want: []string{`namespace of callers of the webhooks: "*"`}},
+		"excluded namespace":          {edit: func(c *manager.Config) { c.ExcludedNamespaces = []string{"shop", "*"} }, want: []string{`excluded namespace: "*"`}},
 		"tracing": {
 			edit: func(c *manager.Config) { c.Tracing.Endpoint, c.Tracing.SamplingRatePerMillion = "t", -3 },
 			want: []string{`--tracing-endpoint "t"`, "--tracing-sampling-rate -3"},

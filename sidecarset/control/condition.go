@@ -20,7 +20,7 @@ func (r *reconciler) reportUnreadable(s *set) {
 	for key, e := range s.pending {
 		if e.unreadable != "" {
 			unreadable[key], uids[key] = e.unreadable, e.uid
-			e.unreadable, e.told = "", true
+			e.unreadable, e.reported = "", true
 			s.put(key, e)
 		}
 	}

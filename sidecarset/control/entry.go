@@ -40,9 +40,9 @@ type entry struct {
 	unfinished bool                 // its update continues without being selected
 	condition  *corev1.PodCondition // to write, or nil
 	// unreadable says which part of the pod cannot be read, until the Event about it has been sent; empty if there is nothing to send.
-	// told says that one was sent for this version of the SidecarSet: who changes the pod again and again causes no more.
+	// reported says that one was sent for this version of the SidecarSet: further changes of the pod cause no more.
 	unreadable string
-	told       bool
+	reported   bool
 }
 
 // entry returns what is known about the pod with a name. The caller holds the lock, and calls put after a change.

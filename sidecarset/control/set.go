@@ -160,7 +160,7 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 		e.problem = new(verdict.Message)
 	}
 	e.unreadable = ""
-	if (verdict.Unreadable || injected == nil) && !e.told {
+	if (verdict.Unreadable || injected == nil) && !e.reported {
 		e.unreadable = verdict.Message
 	}
 	s.put(key, e)

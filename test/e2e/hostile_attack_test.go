@@ -152,7 +152,7 @@ const (
 	nothing = "no.registry.invalid/a"
 )
 
-// chosen are the attacks whose names match a regular expression, that of REFIT_ATTACKS; all of them match an empty one.
+// chosen returns the attacks whose names match the regular expression in REFIT_ATTACKS; an empty one matches all.
 func chosen(pattern string) (map[string]attack, error) {
 	names, err := regexp.Compile(pattern)
 	if err != nil {

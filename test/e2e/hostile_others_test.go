@@ -56,8 +56,8 @@ func (s *fixture) unchanged(ctx context.Context, a attacker) map[string]string {
 	return after
 }
 
-// settled are the kinds of objects of the other tenant that do not change at all while canaries go on, described those whose status does, and
-// absent those of which the other tenant has none, beside Pods.
+// settled are the kinds of objects of the other tenant that do not change at all while the canaries run, and described the kinds of which only
+// the status changes. The other tenant need not have objects of each kind.
 var (
 	settled = []schema.GroupVersionKind{
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"},
