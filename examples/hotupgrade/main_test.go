@@ -65,6 +65,22 @@ func (d *dialog) ask() (version string, open bool, err error) {
 	return strings.TrimSpace(string(body[:n])), !response.Close, nil
 }
 
+// answeredBy asks until an open connection is answered by a version: the predecessor answers what is sent before it has handed
+// the connection over, which comes after the listening socket.
+func answeredBy(t *testing.T, d *dialog, version string) {
+	t.Helper()
+	got := ""
+	for began := time.Now(); got != version && time.Since(began) < 20*time.Second; {
+		var err error
+		if got, _, err = d.ask(); err != nil {
+			t.Fatalf("an open connection is closed instead of answered by version %s: %v", version, err)
+		}
+	}
+	if got != version {
+		t.Errorf("an open connection is answered by version %s, want %s", got, version)
+	}
+}
+
 // await polls until new connections are answered by a version.
 func await(t *testing.T, address, version string) {
 	t.Helper()
@@ -159,16 +175,7 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 	start(t, address, socket, "70", "5")
 	await(t, address, "70")
 	serve(50)
-	// The predecessor answers what is sent before it has handed the connection over, which comes after the listening socket.
-	version := ""
-	for began := time.Now(); version != "70" && time.Since(began) < 20*time.Second; {
-		if version, _, err = silent.ask(); err != nil {
-			t.Fatalf("a connection that was silent all the time: %v", err)
-		}
-	}
-	if version != "70" {
-		t.Errorf("a connection that was silent all the time is answered by version %s", version)
-	}
+	answeredBy(t, silent, "70")
 	close(stop)
 	group.Wait()
 	t.Logf("%d requests, %d failed", requests.Load(), failures.Load())
@@ -177,7 +184,7 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 	}
 }
 
-// A request that is on its way when the successor comes is answered by the predecessor, and the next one by the successor.
+// A request that is on its way when the successor comes is answered by the predecessor, and a later one by the successor.
 func TestARequestUnderWayIsAnswered(t *testing.T) {
 	t.Parallel()
 	address, socket := loopback.Address(t), filepath.Join(t.TempDir(), "s")
@@ -206,9 +213,7 @@ func TestARequestUnderWayIsAnswered(t *testing.T) {
 	if err := response.Body.Close(); err != nil || body[0] != '1' && body[0] != '2' { // 2: nothing of it had been read yet
 		t.Errorf("the request under way: %q, %v", body, err)
 	}
-	if got, _, err := d.ask(); err != nil || got != "2" {
-		t.Errorf("the next one: %q, %v", got, err)
-	}
+	answeredBy(t, d, "2")
 }
 
 // A successor asks at the socket as soon as the container is ready, or serves.

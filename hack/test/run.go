@@ -28,10 +28,12 @@ const downTimeout = 3 * time.Minute
 // run. Tests wait for their goroutines, and there are more than 150 packages.
 const raceOptions = "GORACE=atexit_sleep_ms=20"
 
-// The race detector makes tests five times as slow. It has nothing to find in tests of files, and little in packages of decisions, functions
-// of values without goroutines: their long simulations run in full without it, and with -short, which simulates less, with it.
+// The race detector makes tests five times as slow. It has nothing to find in tests of files and of what renders them, and little in packages
+// of decisions, functions of values without goroutines: their long simulations run in full without it, and with -short, which
+// simulates less, with it.
 var (
 	ofFiles   = []string{"/deploy", "/deploy/crd", "/docs"}
+	rendering = []string{"hack/chart", "hack/monitoring"}
 	simulated = []string{"/inplace", "/rollout", "/rollout/workload"}
 )
 
@@ -49,6 +51,10 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 		// other modules read files outside of their module, whose changes the cache does not see.
 		anew := module != "." || os.Getenv("CI") != ""
 		packages := strings.Fields(list)
+		if slices.Contains(rendering, module) {
+			faults = append(faults, s.unitTests(ctx, "unit tests of "+named(module), dir, anew, packages))
+			continue
+		}
 		if module == "." {
 			raced, files, long := split(packages)
 			packages = raced
@@ -77,7 +83,11 @@ func split(packages []string) (raced, files, long []string) {
 
 func (s *suite) unitTests(ctx context.Context, name, dir string, anew bool, args []string) error {
 	// More tests of a package run at once than there are cores, since many of them wait for something.
-	flags := []string{"-parallel=4", "-timeout=" + unitTimeout.String()}
+	limit := unitTimeout
+	if s.low { // beside the tests on the cluster, which may leave it nearly nothing until they end
+		limit = e2eTimeout
+	}
+	flags := []string{"-parallel=4", "-timeout=" + limit.String()}
 	if anew {
 		flags = append(flags, "-count=1")
 	}
