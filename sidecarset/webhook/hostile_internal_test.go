@@ -129,7 +129,9 @@ func FuzzSidecarSetReviews(f *testing.F) {
 	}
 	h := sidecarSetReviews(f)
 	f.Fuzz(func(t *testing.T, sent, old []byte) {
-		made := func(seed []byte) string { return string(hostile.JSON(&v1beta1.SidecarSet{}, seed)) }
+		made := func(seed []byte) string {
+			return string(hostile.Object("apps.kruise.io/v1beta1", "SidecarSet", &v1beta1.SidecarSet{}, seed))
+		}
 		watchdog.Watch(t, func() {
 			if response := h.Handle(t.Context(), sidecarSetReview(made(sent), made(old))); !response.Allowed && response.Result.Message == "" && response.Result.Reason != metav1.StatusReasonInvalid {
 				t.Errorf("refused without a reason: %+v", response.Result)
