@@ -31,12 +31,15 @@ Output:
 - On a terminal, progress is updated in place and in colour, unless ` + "`NO_COLOR`" + ` is set.
 - On a narrow terminal the table of ` + "`restart`" + ` first leaves out container IDs, then it cuts names. ` + "`... and N more`" + ` stands for pods without a line.
 - Without a terminal each change is printed as a line.
+- Only what is updated in place is cut to the width of the terminal. Lists and plans are printed whole.
 - ` + "`--output` has the formats of `kubectl get`: `wide`, `name`, `json`, `yaml`, `jsonpath=`, `go-template=`, `custom-columns=` and their forms with `-file`" + `,
   apart from ` + "`custom-columns-file`" + `. Commands that print text instead of objects name theirs.
 
 Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release). kubectl's
 completion then completes ` + "`kubectl refit`" + ` too: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
 the typed pod or workload, and the variables that ` + "`set env`" + ` can change. Objects that the user may not list are not offered.
+The second file is a shell script. On Windows, ` + "`kubectl-refit completion powershell`" + ` prints a script that completes ` + "`kubectl-refit`" + `; there is one for
+` + "`bash`, `fish` and `zsh`" + ` as well.
 
 All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `;
 ` + "`kubectl refit options`" + ` lists them.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,6 +51,29 @@ func TestUpdateGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 		}}
 		said, err := update(t, api, inplacecli.Config{}, must(change.Image([]string{"app=app:2"})))
 		if err != nil || strings.Count(said, "until the API server can be reached") != 1 {
+			t.Errorf("%v; said:\n%s", err, said)
+		}
+	})
+}
+
+// The API server may go away while kubelet waits for the next attempt to pull an image.
+func TestTimeoutNamesWhatBlockedTheUpdateBeforeTheAPIServerWasAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		before, blocked := following()
+		blocked.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}
+		api := &cluster{read: func(n int) (*corev1.Pod, error) {
+			switch {
+			case n == 1:
+				return before, nil
+			case n < 5:
+				return blocked, nil
+			default:
+				return nil, refused()
+			}
+		}}
+		said, err := update(t, api, inplacecli.Config{Timeout: 2 * time.Minute}, must(change.Image([]string{"app=app:2"})))
+		if console.ExitCode(err) != console.ExitTimeout || !strings.Contains(err.Error(), "; before that: ") || !strings.Contains(err.Error(), "ErrImagePull") {
 			t.Errorf("%v; said:\n%s", err, said)
 		}
 	})

@@ -17,11 +17,12 @@ func KindName(text string) (kind, name string, ok bool) {
 // IsPod reports whether a kind in lower case is a name that kubectl accepts for pods.
 func IsPod(kind string) bool { return slices.Contains([]string{"pod", "pods", "po"}, kind) }
 
-// IsKind reports whether a kind in lower case is one of the names that kubectl accepts for a kind of a group: NAME, or NAME.GROUP as
-// --output=name prints it.
+// IsKind reports whether a kind in lower case is one of the names that kubectl accepts for a kind of a group: NAME, NAME.GROUP as
+// --output=name prints it, or NAME.VERSION.GROUP with any version.
 func IsKind(kind, group string, names ...string) bool {
 	name, of, grouped := strings.Cut(kind, ".")
-	return slices.Contains(names, name) && (!grouped || of == group)
+	_, versioned, _ := strings.Cut(of, ".")
+	return slices.Contains(names, name) && (!grouped || of == group || versioned == group)
 }
 
 // IsRequest is IsKind for ContainerRecreateRequests.

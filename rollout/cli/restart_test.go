@@ -108,6 +108,7 @@ func TestParseTarget(t *testing.T) {
 		{"sts/web", "", "statefulset/web"},
 		{"cloneset/web", "", "cloneset/web"},
 		{"deployment.apps/web", "", "deployment/web"},
+		{"deployment.v1.apps/web", "", "deployment/web"},
 		{"Deployments.Apps/web", "", "deployment/web"},
 		{"cloneset.apps.kruise.io/web", "", "cloneset/web"},
 		{"cloneset.apps/web", "", ""},

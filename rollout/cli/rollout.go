@@ -224,11 +224,11 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	return nil
 }
 
-// held returns what a rollout waits for, apart from its own restarts.
+// held returns what a rollout that has not ended waits for, apart from its own restarts.
 func held(status *v1alpha1.RestartRolloutStatus) string {
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
 	switch {
-	case c == nil || c.Reason == v1alpha1.ReasonRestarting:
+	case c == nil || status.CompletionTime != nil || c.Reason == v1alpha1.ReasonRestarting:
 		return ""
 	case c.Reason != v1alpha1.ReasonBudget:
 		return ": " + c.Message

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,7 +139,9 @@ func await(ctx context.Context, t *testing.T, f *fixture, rollout *v1alpha1.Rest
 		t.Fatal(err)
 	}
 	stored.Status.CompletionTime = new(metav1.Now())
-	stored.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionFalse, Reason: "PodsFailed", LastTransitionTime: metav1.Now()}}
+	for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionSucceeded} {
+		meta.SetStatusCondition(&stored.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "PodsFailed", Message: "1 of 2 pods failed"})
+	}
 	if err := f.config.API.Update(ctx, &stored); err != nil {
 		t.Fatal(err)
 	}

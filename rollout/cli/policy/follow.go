@@ -75,12 +75,20 @@ func (f *follower) see(policy *v1alpha1.InPlaceUpdatePolicy) bool {
 		f.revision = policy.Status.UpdateRevision
 	}
 	f.live.see(policy)
-	f.live.progress(bar(policy, f.why), f.ended(policy))
+	f.live.progress(f.bar(policy), f.ended(policy))
 	if hint := advice(policy, f.target); hint != "" && f.verdict != verdictFailed && !f.told[hint] && !f.ended(policy) {
 		f.told[hint] = true
 		f.Output.Say("it does not continue by itself\n  %s", hint)
 	}
 	return f.ended(policy)
+}
+
+// bar returns the line below the table.
+func (f *follower) bar(policy *v1alpha1.InPlaceUpdatePolicy) string {
+	if f.verdict == verdictDone { // the last line says why
+		return bar(policy, "")
+	}
+	return bar(policy, f.why)
 }
 
 // ended reports whether the command has ended.
@@ -151,13 +159,16 @@ func (c *command) interrupted(ctx context.Context, last string) error {
 		console.Cause(ctx), last, c.target, c.Namespace, c.target, c.Namespace)
 }
 
-// bar returns the line below the table.
+// bar returns a progress bar and the counts of an update, and why it is not further.
 func bar(policy *v1alpha1.InPlaceUpdatePolicy, why string) string {
 	const width = 20
 	status, filled := &policy.Status, 0
 	if status.MatchedPods > 0 {
 		filled = int(min(status.UpdatedReadyPods, status.MatchedPods)) * width / int(status.MatchedPods)
 	}
-	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated%s, %d failed: %s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
+	if why != "" {
+		why = ": " + why
+	}
+	return fmt.Sprintf("[%s%s] %d of %d pods updated and ready, %d being updated%s, %d failed%s", strings.Repeat("#", filled), strings.Repeat("-", width-filled),
 		status.UpdatedReadyPods, status.MatchedPods, status.UpdatingPods, recreated(status), status.FailedPods, why)
 }

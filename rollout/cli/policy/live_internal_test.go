@@ -83,6 +83,15 @@ func TestProgressOfAPod(t *testing.T) {
 	}
 }
 
+// The last line of the command has the message of the condition.
+func TestBarOfAnUpdateThatHasEnded(t *testing.T) {
+	t.Parallel()
+	f := follower{verdict: verdictDone, why: "all pods have the template and are available"}
+	if got := f.bar(updating()); !strings.HasSuffix(got, " failed") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // One pod has the template, one is being updated, and one was not begun.
 func TestTableOfAnUpdateOnATerminal(t *testing.T) {
 	t.Parallel()
