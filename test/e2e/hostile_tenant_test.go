@@ -56,6 +56,8 @@ func TestATenantHarmsNobodyElse(t *testing.T) {
 	if long {
 		lanes = manyLanes
 	}
+	_, err := tool()
+	s.check(err, "build kubectl-refit, before its time is measured")
 	canaries := s.canaries(lanes)
 	programs, err := s.programs(t.Context())
 	s.check(err, "find the programs of Refit")
