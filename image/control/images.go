@@ -96,7 +96,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		return fmt.Errorf("set up ImagePullJobs: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("imagelistpulljob").For(&v1beta1.ImageListPullJob{}).
-		Owns(&v1beta1.ImagePullJob{}).WithOptions(cfg.options()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImageListPullJob{}, conflict.Reconciler(&lists{a})))
+		Owns(&v1beta1.ImagePullJob{}).WithOptions(cfg.listOptions()).Complete(guardcontrol.Reconciler(cfg.Guard, a.client, &v1beta1.ImageListPullJob{}, conflict.Reconciler(&lists{a})))
 	if err != nil {
 		return fmt.Errorf("set up ImageListPullJobs: %w", err)
 	}
@@ -119,11 +119,18 @@ func (c *Config) options() controller.Options {
 	}
 }
 
-// jobOptions are the options for ImagePullJobs. Workers wait for the writes of NodeImages: one namespace has as many of them as
-// other controllers have, and there are as many more for the other namespaces.
+// jobOptions are the options for ImagePullJobs. Workers wait for the writes of NodeImages, which are made for several jobs together: one
+// namespace has more of them than in other controllers, and there are twice as many in all.
 func (c *Config) jobOptions() controller.Options {
 	options := c.options()
-	options.MaxConcurrentReconciles, options.NewQueue = 2*c.Workers, faircontrol.Limited(c.Workers)
+	options.MaxConcurrentReconciles, options.NewQueue = 2*c.Workers, faircontrol.Limited(2*faircontrol.Share(c.Workers))
+	return options
+}
+
+// listOptions are the options for ImageListPullJobs.
+func (c *Config) listOptions() controller.Options {
+	options := c.options()
+	options.NewQueue = faircontrol.Limited(faircontrol.Share(c.Workers))
 	return options
 }
 

@@ -79,7 +79,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: handler.EnqueueRequestsFromMapFunc(r.active), Requests: &r.deleted, Clock: cfg.Clock}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.active), builder.WithPredicates(podChanged())).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(r.active)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Limited(faircontrol.Share(cfg.Workers))}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.RestartRollout{}, conflict.Reconciler(r)))
 }
 

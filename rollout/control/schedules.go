@@ -35,7 +35,7 @@ func addSchedules(mgr ctrl.Manager, cfg Config) error {
 		For(&v1alpha1.RestartSchedule{}).
 		Owns(&v1alpha1.RestartRollout{}).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue,
+			MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Limited(faircontrol.Share(cfg.Workers)),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](refusedDelay, maxRefusedDelay),
 		}).
 		Complete(guardcontrol.Reconciler(cfg.Guard, mgr.GetClient(), &v1alpha1.RestartSchedule{}, conflict.Reconciler(&scheduler{Config: cfg, client: mgr.GetClient()})))

@@ -16,13 +16,17 @@ func Queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) w
 	return newQueue(name, limiter, 0)
 }
 
-// Limited returns a constructor like Queue, for controllers whose workers wait for each other: at most as many objects of one
-// namespace are reconciled at a time. With more workers than that, an object of another namespace does not wait for one of them.
+// Limited returns a constructor like Queue, with at most as many objects of one namespace reconciled at a time, for controllers whose
+// objects a tenant creates. With more workers than that, an object of another namespace does not wait for one of them.
 func Limited(most int) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return newQueue(name, limiter, most)
 	}
 }
+
+// Share is how many objects of one namespace are reconciled at a time by a number of workers: a quarter. Each waits for writes, and the
+// API server takes longer for all when more of them wait: 1,000 objects of one tenant would slow down the operations of others.
+func Share(workers int) int { return max(1, workers/4) }
 
 func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], most int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t := &turns{most: most, running: map[string]int{}}

@@ -86,7 +86,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(&v1beta1.ContainerRecreateRequest{}, deleted.Events{EventHandler: on(r.onRequest), Requests: &r.deleted, Clock: cfg.Clock}).
 		Watches(&policyv1.PodDisruptionBudget{}, on(r.onDisruption)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Queue})
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers, NewQueue: faircontrol.Limited(faircontrol.Share(cfg.Workers))})
 	if cfg.PrePull {
 		made = made.Owns(&v1beta1.ImagePullJob{})
 	}
