@@ -150,7 +150,12 @@ func TestAManagerStartsBesideLargePods(t *testing.T) {
 	s.check(s.DeleteAllOf(t.Context(), &corev1.Pod{}, append([]client.DeleteAllOfOption{client.GracePeriodSeconds(0)}, deleteAll(managerPods())...)...), "delete managers")
 	s.check(until(t.Context(), 2*patience, s.admits), "wait for the managers")
 	var pods corev1.PodList
-	s.check(s.List(t.Context(), &pods, managerPods()...), "list managers")
+	s.await("status of each manager", func(ctx context.Context) (bool, error) { // one may respond before another one is created
+		pods = corev1.PodList{}
+		err := s.List(ctx, &pods, managerPods()...)
+		unready := func(pod corev1.Pod) bool { return condition(&pod, corev1.PodReady) != corev1.ConditionTrue }
+		return len(pods.Items) > 1 && !slices.ContainsFunc(pods.Items, unready), err
+	})
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		status := pod.Status.ContainerStatuses[0]
