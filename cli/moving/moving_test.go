@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,25 @@ func TestObjectThatCannotBeDecodedIsNamed(t *testing.T) {
 	})
 	if len(report.Unread) != 1 || report.Unread[0].What != "SidecarSet odd" || len(report.Differences) != 2 {
 		t.Errorf("%+v", report)
+	}
+}
+
+// A refit-manager injects nothing in the namespaces that its flag excludes.
+func TestNamespacesThatAreExcludedFromInjection(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]bool{"--webhook-excluded-namespaces=quiet,shop": true, "--webhook-excluded-namespaces=quiet": false} {
+		manager := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "refit-system", "name": "refit-manager"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "manager", "args": []any{flag}}}}}},
+		}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web"}}}
+		report := moving.Examine(t.Context(), moving.Config{API: api(t, append(objects(t), manager, pod), nil), System: "refit-system", Directions: both, Now: now})
+		found := slices.ContainsFunc(report.Differences, func(d openkruise.Entry) bool {
+			return strings.Contains(d.Differs, "Refit injects nothing into pods of")
+		})
+		if found != want {
+			t.Errorf("%s: found %t", flag, found)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -45,13 +44,24 @@ func (e *examiner) programs(ctx context.Context) error {
 	own := e.API.Get(ctx, client.ObjectKey{Namespace: e.System, Name: "refit-manager"}, manager)
 	if own == nil {
 		e.release = manager.Annotations[openkruise.AnnotationRelease]
-		e.taken = slices.ContainsFunc(manager.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Args, func(arg string) bool {
-				return strings.HasPrefix(arg, "--openkruise-revisions") && arg != "--openkruise-revisions=false"
-			})
-		})
+		e.cluster.Excluded = []string{e.System}
+		for _, container := range manager.Spec.Template.Spec.Containers {
+			e.flags(container.Args)
+		}
 	}
 	return errors.Join(err, client.IgnoreNotFound(own))
+}
+
+// flags reads the flags of refit-manager, as the chart writes them.
+func (e *examiner) flags(args []string) {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "--openkruise-revisions") && arg != "--openkruise-revisions=false" {
+			e.taken = true
+		}
+		if namespaces, is := strings.CutPrefix(arg, "--webhook-excluded-namespaces="); is {
+			e.cluster.Excluded = append(e.cluster.Excluded, strings.Split(namespaces, ",")...)
+		}
+	}
 }
 
 // webhooks reads the webhook configurations of kruise-manager.

@@ -23,6 +23,8 @@ type Cluster struct {
 	Allowlist bool
 	// Namespaces are the labels of all namespaces, by name.
 	Namespaces map[string]map[string]string
+	// Excluded are the namespaces, beside kube-system, whose pods refit-manager does not inject because of its flags.
+	Excluded []string
 	// SidecarSets are all SidecarSets.
 	SidecarSets []*v1beta1.SidecarSet
 	// Revisions of SidecarSets in the namespaces of kruise-manager (Theirs) and of refit-manager (Ours).

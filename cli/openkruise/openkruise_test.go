@@ -68,7 +68,8 @@ func newSet(changes ...func(*v1beta1.SidecarSet)) *v1beta1.SidecarSet {
 func clusterOf(sets ...*v1beta1.SidecarSet) *openkruise.Cluster {
 	c := &openkruise.Cluster{
 		SidecarSets: sets, Gates: openkruise.Gates(managerWith()), Theirs: openkruise.Revisions{}, Ours: openkruise.Revisions{},
-		Namespaces: map[string]map[string]string{"shop": {}, "kube-system": {}, "edge": {"control-plane": "edge"}, "quiet": {v1beta1.LabelSidecarInjection: "disabled"}},
+		Excluded:   []string{"left-out"},
+		Namespaces: map[string]map[string]string{"shop": {}, "kube-system": {}, "left-out": {}, "edge": {"control-plane": "edge"}, "quiet": {v1beta1.LabelSidecarInjection: "disabled"}},
 	}
 	c.Prepare()
 	return c

@@ -69,7 +69,8 @@ func (c *Cluster) ofInjection(o *of, pod *corev1.Pod) {
 	injected := len(annotation.Names(pod)) > 0
 	labels := c.Namespaces[pod.Namespace]
 	_, plane := labels[labelControlPlane]
-	excluded := pod.Namespace == metav1.NamespaceSystem || labels[v1beta1.LabelSidecarInjection] == "disabled"
+	byManager := pod.Namespace == metav1.NamespaceSystem || slices.Contains(c.Excluded, pod.Namespace)
+	excluded := byManager || labels[v1beta1.LabelSidecarInjection] == "disabled"
 	const exclude = "label the namespace " + v1beta1.LabelSidecarInjection + "=disabled"
 	switch selected := len(c.selecting(pod.Namespace, pod.Labels)) > 0; {
 	case plane && injected:
@@ -79,8 +80,8 @@ func (c *Cluster) ofInjection(o *of, pod *corev1.Pod) {
 	case excluded && !plane && !injected && selected:
 		o.from("Refit injects nothing into pods of its namespace; OpenKruise does, into the pods that come after it", "leave the namespace out by the namespaceSelector of the SidecarSets")
 	}
-	if injected && pod.Namespace == metav1.NamespaceSystem {
-		o.to("it has sidecars; Refit injects nothing into pods of namespace kube-system", "write the sidecars into its template")
+	if injected && byManager {
+		o.to("it has sidecars; Refit injects nothing into pods of namespace "+pod.Namespace, "write the sidecars into its template")
 	}
 	for _, set := range c.SidecarSets {
 		if c.outdatedHash(set, pod) {

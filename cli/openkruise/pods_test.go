@@ -1,6 +1,7 @@
 package openkruise_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ func TestPods(t *testing.T) {
 		"of the system":                    {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "kube-system" }}, to: []string{system}},
 		"of a control plane":               {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "edge", nil }}, to: []string{plane}},
 		"of the system, not injected":      {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "kube-system", nil }}, from: []string{excluded}},
+		"excluded by a flag":               {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "left-out", nil }}, from: []string{excluded}},
+		"excluded by a flag, injected":     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "left-out" }}, to: []string{strings.Replace(system, "kube-system", "left-out", 1)}},
 		"of an excluded namespace":         {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "quiet", nil }}, from: []string{excluded}},
 		"of an excluded one, injected":     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "quiet" }}},
 		"of an excluded one, not selected": {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations, pod.Labels = "quiet", nil, nil }}},
