@@ -94,6 +94,16 @@ func TestNamespaceLeavesWorkersToOthers(t *testing.T) {
 	})
 }
 
+// One worker is enough for every namespace, and one namespace never has all of several.
+func TestShareOfOneNamespace(t *testing.T) {
+	t.Parallel()
+	for workers, want := range map[int]int{1: 1, 2: 1, 4: 1, 8: 2, 40: 10} {
+		if got := control.Share(workers); got != want {
+			t.Errorf("%d of %d workers, want %d", got, workers, want)
+		}
+	}
+}
+
 // An object that changes while it is reconciled is reconciled again.
 func TestObjectThatChangesMeanwhileComesAgain(t *testing.T) {
 	t.Parallel()
