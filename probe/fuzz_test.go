@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 func FuzzExtract(f *testing.F) {
@@ -24,7 +26,7 @@ func FuzzTidy(f *testing.F) {
 	f.Add(strings.Repeat("界", 400))
 	f.Fuzz(func(t *testing.T, s string) {
 		got := cleanMessage(s)
-		if len(got) > MaxMessage || !utf8.ValidString(got) || (len(s) <= 300 && utf8.ValidString(s) && got != strings.TrimSpace(s)) {
+		if len(got) > MaxMessage || !utf8.ValidString(got) || (len(s) <= 300 && utf8.ValidString(s) && got != strings.TrimSpace(foreign.PrintableLines(s))) {
 			t.Errorf("cleanMessage(%q) = %q", s, got)
 		}
 	})

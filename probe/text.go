@@ -20,9 +20,10 @@ const (
 	maxBody = 10 << 10
 )
 
-// cleanMessage converts untrusted text to a message: valid UTF-8 without surrounding white space, cut between characters.
+// cleanMessage converts untrusted text to a message: valid UTF-8 without surrounding white space and characters that YAML does not allow
+// or that change what a terminal shows, cut between characters.
 func cleanMessage(s string) string {
-	return foreign.Cut(strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD")), MaxMessage)
+	return foreign.Cut(strings.TrimSpace(foreign.PrintableLines(s)), MaxMessage)
 }
 
 // errPath says that the path is not a JSON path.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func (c Config) sources() []source {
 	return []source{
 		{kruise("ContainerRecreateRequest"), "", "containerrecreaterequests"}, {refit("RestartRollout"), "", "restartrollouts"},
 		{refit("RestartSchedule"), "", "restartschedules"}, {refit("RestartTrigger"), "", "restarttriggers"}, {refit("InPlaceUpdatePolicy"), "", "inplaceupdatepolicies"},
-		{kruise("SidecarSet"), "", "sidecarsets"}, {kruise("ImagePullJob"), "", "imagepulljobs"}, {kruise("NodeImage"), "", "nodeimages"},
+		{kruise("SidecarSet"), "", "sidecarsets"}, {kruise("ImagePullJob"), "", "imagepulljobs"}, {kruise("ImageListPullJob"), "", "imagelistpulljobs"}, {kruise("NodeImage"), "", "nodeimages"},
 		{kruise("PodProbeMarker"), "", "podprobemarkers"}, {kruise("NodePodProbe"), "", "nodepodprobes"},
 		{corev1.SchemeGroupVersion.WithKind("Node"), "", "nodes"},
 		{apps.WithKind("Deployment"), c.System, "system-deployments"}, {apps.WithKind("DaemonSet"), c.System, "system-daemonsets"},
@@ -112,7 +113,7 @@ func (a *archive) failed(what string, err error) {
 	a.unread = append(a.unread, fmt.Sprintf("%s: %v", what, err))
 }
 
-// objects adds the objects of a kind as a list in YAML.
+// objects adds the objects of a kind as a list in YAML, or in JSON if YAML cannot have it.
 func (c Config) objects(ctx context.Context, a *archive, from source) {
 	read := c.list
 	if from.kind.Kind == "Event" {
@@ -129,12 +130,18 @@ func (c Config) objects(ctx context.Context, a *archive, from source) {
 	for i := range items {
 		clean(items[i].Object)
 	}
-	content, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	list := map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+	content, err := yaml.Marshal(list)
+	extension := ".yaml"
+	if err != nil { // text of others may have characters that YAML does not allow
+		content, err = json.MarshalIndent(list, "", "  ")
+		extension = ".json"
+	}
 	if err != nil {
 		a.failed(from.file, err)
 		return
 	}
-	a.add("objects/"+from.file+".yaml", content)
+	a.add("objects/"+from.file+extension, content)
 }
 
 // list returns the first objects of a kind, and which are missing; empty if none are.

@@ -51,14 +51,15 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	if job.DeletionTimestamp != nil {
 		return done(j.release(ctx, &job))
 	}
-	nodes, err := j.selected(ctx, &job)
-	switch {
-	case errors.Is(err, foreign.ErrUnreadable): // only a change of the job can help
-		return done(j.writeMessage(ctx, &job, err))
+	var decision jobplan.Decision
+	switch nodes, err := j.selected(ctx, &job); {
+	case errors.Is(err, foreign.ErrUnreadable):
+		decision = jobplan.Unreadable(&job, err, j.Clock())
 	case err != nil:
 		return ctrl.Result{}, err
+	default:
+		decision = jobplan.Job(&job, nodes, j.Clock())
 	}
-	decision := jobplan.Job(&job, nodes, j.Clock())
 	if decision.Delete {
 		return done(j.client.Delete(ctx, &job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}))
 	}
@@ -97,21 +98,6 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		}
 	}
 	return j.later(decision.Again), nil
-}
-
-// writeMessage writes into the status of a job why nothing is done for it.
-func (j *jobs) writeMessage(ctx context.Context, job *v1beta1.ImagePullJob, cause error) error {
-	message := foreign.Shorten(cause.Error(), maxMessage)
-	if job.Status.Message == message {
-		return nil
-	}
-	changed := job.DeepCopy()
-	changed.Status.Message = message
-	if err := j.client.Status().Update(ctx, changed); err != nil {
-		return fmt.Errorf("write status of ImagePullJob: %w", err)
-	}
-	j.wrote.Wrote(client.ObjectKeyFromObject(job), changed.ResourceVersion)
-	return nil
 }
 
 // release removes the finalizer of kruise-manager, which otherwise nobody would remove. The removal of copies of pull

@@ -7,15 +7,38 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image/jobplan"
 	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/test/kit/recorder"
 )
+
+// The API server checks no operator of a selector. Such a job had no condition and was never deleted.
+func TestAJobWithAnUnreadableSelectorHasFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob(func(j *v1beta1.ImagePullJob) {
+		j.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32(5))
+		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Foo"}}}}
+	}))
+	w.reconcile((&jobs{w.api}).Reconcile, pullJob())
+	status := w.job("j").Status
+	failed := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionPullFailed)
+	if status.CompletionTime == nil || failed == nil || failed.Status != metav1.ConditionTrue || failed.Reason != jobplan.ReasonInvalidSelector || !strings.Contains(status.Message, "Foo") {
+		t.Fatalf("%+v", status)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.reconcile((&jobs{w.api}).Reconcile, pullJob())
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(pullJob()), &v1beta1.ImagePullJob{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after its TTL: %v", err)
+	}
+}
 
 func TestWhichNodesAJobSelects(t *testing.T) {
 	t.Parallel()

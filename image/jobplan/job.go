@@ -34,6 +34,7 @@ const (
 	ReasonPullFailed       = "PullFailed"
 	ReasonDeadlineExceeded = v1beta1.ReasonPullDeadlineExceeded
 	ReasonInvalidImage     = "InvalidImage"
+	ReasonInvalidSelector  = "InvalidSelector"
 )
 
 // Decision is what to do for an ImagePullJob.
@@ -48,6 +49,19 @@ type Decision struct {
 	Delete bool
 	// Again is when to decide again.
 	Again recheck.At
+}
+
+// Unreadable decides about a job whose selector cannot be read, because of cause: it has failed.
+func Unreadable(job *v1beta1.ImagePullJob, cause error, now time.Time) Decision {
+	if job.Status.CompletionTime != nil {
+		return Job(job, nil, now)
+	}
+	d := Decision{Status: *job.Status.DeepCopy()}
+	if d.Status.StartTime == nil {
+		d.Status.StartTime = seconds(now)
+	}
+	d.end(ReasonInvalidSelector, clip(cause.Error()), clip(cause.Error()), now)
+	return d
 }
 
 // Job decides about a job. nodes are the NodeImages of the nodes that it selects.

@@ -77,10 +77,23 @@ func Status(ctx context.Context, config Config, name string, watch bool) error {
 	for _, failure := range status.Failures {
 		config.Output.Print("  pod %s: %s: %s\n", failure.Pod, failure.Reason, failure.Message)
 	}
-	if object.Spec.Paused && status.CompletionTime == nil {
-		config.Output.Print("  continue: kubectl refit rollout resume restartrollout/%s --namespace=%s\n", name, config.Namespace)
+	if command := continuation(object); command != "" {
+		config.Output.Print("  continue: %s\n", command)
 	}
 	return nil
+}
+
+// continuation returns the command that continues a rollout that does not continue by itself; empty for other rollouts.
+func continuation(object *v1alpha1.RestartRollout) string {
+	c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionProgressing)
+	switch {
+	case object.Status.CompletionTime != nil:
+	case object.Spec.Paused:
+		return fmt.Sprintf("kubectl refit rollout resume restartrollout/%s --namespace=%s", object.Name, object.Namespace)
+	case c != nil && c.Reason == v1alpha1.ReasonPartition:
+		return fmt.Sprintf(`kubectl patch restartrollout %s --namespace=%s --type=merge --patch='{"spec":{"partition":0}}'`, object.Name, object.Namespace)
+	}
+	return ""
 }
 
 // progress returns how far a rollout is.

@@ -32,6 +32,8 @@ func TestTheProgressSaysWhyNoPodIsNext(t *testing.T) {
 			"only the pod that is restarted": {v1alpha1.RestartRolloutStatus{RolloutPods: v1alpha1.RolloutPods{UnavailablePods: 1}, RestartingPods: 1}, v1alpha1.ReasonBudget, "1 under way, 0 failed\n"},
 			"a PodDisruptionBudget":          {v1alpha1.RestartRolloutStatus{}, v1alpha1.ReasonDisruptionBudget, "0 failed: 2 pods are left; unavailable: web-1\n"},
 			"nothing":                        {v1alpha1.RestartRolloutStatus{RestartingPods: 1}, v1alpha1.ReasonRestarting, "1 under way, 0 failed\n"},
+			"a partition": {v1alpha1.RestartRolloutStatus{}, v1alpha1.ReasonPartition,
+				"it does not continue by itself\n  kubectl patch restartrollout web-x --namespace=shop --type=merge --patch='{\"spec\":{\"partition\":0}}'\n"},
 		} {
 			f := newFixture(t)
 			f.finish = func(object client.Object) {

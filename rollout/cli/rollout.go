@@ -199,6 +199,10 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 		if processed = status.ObservedGeneration > 0; processed {
 			live.progress(progress(status)+held(status), status.CompletionTime != nil)
 		}
+		if command := continuation(object); command != "" && !told[command] {
+			told[command] = true
+			r.Output.Say("it does not continue by itself\n  %s", command)
+		}
 		return status.CompletionTime != nil
 	}, func(err error) { silent.Tick(processed, err) })
 	live.stop(ctx)
@@ -207,6 +211,9 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	}
 	if ctx.Err() != nil {
 		of := " restartrollout/" + object.Name + " --namespace=" + r.Namespace
+		if command := continuation(object); command != "" {
+			return fmt.Errorf("%w; the restart waits\n  last:      %s\n  continue:  %s", console.Cause(ctx), r.Output.Last(), command)
+		}
 		return r.interrupted(ctx, r.Output.Last(), "kubectl refit rollout status"+of, "kubectl refit rollout pause"+of)
 	}
 	if err != nil {

@@ -17,6 +17,8 @@ type Preview struct {
 	Refused *plan.RefusedError
 	// Replacing says why the controller of the workload replaces pods, whatever the change is; empty if it does not.
 	Replacing string
+	// WithoutSteps says that the template is the one that all pods had before the update, to which they go back without steps.
+	WithoutSteps bool
 	// Pods are in the order of their updates; the ones that are not updated are last.
 	Pods []PodPreview
 }
@@ -43,7 +45,7 @@ func NewPreview(policy *v1alpha1.InPlaceUpdatePolicy, w *Workload, pods []*corev
 		v.fields = fields
 	}
 	v.observe(Observation{Workload: w, Pods: pods})
-	preview := Preview{Refused: refused}
+	preview := Preview{Refused: refused, WithoutSteps: v.goesBack()}
 	if w.mixed() {
 		preview.Replacing = ownRollout
 	}

@@ -65,3 +65,16 @@ func TestPreviewSaysWhatHappensToEachPod(t *testing.T) {
 		})
 	}
 }
+
+// After an undo during an update, pods go back at once, whatever the steps are.
+func TestPreviewOfTheTemplateOfBeforeHasNoSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "StatefulSet", 2)
+	target := w.target()
+	for revision, want := range map[string]bool{target.Revision: true, "another": false} {
+		w.policy.Status.CurrentRevision = revision
+		if got := workload.NewPreview(w.policy, target, slices.Collect(maps.Values(w.pods)), w.now).WithoutSteps; got != want {
+			t.Errorf("current revision %s: without steps %t, want %t", revision, got, want)
+		}
+	}
+}

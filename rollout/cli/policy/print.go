@@ -190,6 +190,9 @@ func (s *setter) summary(shown *workload.Preview) string {
 	}
 	most := max(1, budget.Scaled(after.MaxUnavailable, len(shown.Pods), false, 1))
 	text := fmt.Sprintf("%s%s updated in place%s, at most %d unavailable at a time", fail, wording.Count(changed, "pod is", "pods are"), when, most)
+	if shown.WithoutSteps {
+		after.Steps = nil
+	}
 	for i, step := range after.Steps {
 		first := "first"
 		if i > 0 {
