@@ -12,8 +12,8 @@ import (
 func TestTokenOfTheCertificatesJobReachesOnlyItsSecretsAndWebhooks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ values, webhooks string }{
-		"by default":                {"", "refit-manager refit-manager-sidecarsets"},
-		"without SidecarSets":       {"manager: {features: {sidecarSets: false}}", "refit-manager"},
+		"by default, from 1.36 on":  {"policies: {hold: policy}", "refit-manager refit-manager-sidecarsets"},
+		"without SidecarSets":       {"{policies: {hold: policy}, manager: {features: {sidecarSets: false}}}", "refit-manager"},
 		"with a webhook that holds": {"policies: {hold: webhook}", "refit-manager refit-manager-sidecarsets refit-manager-workloads"},
 	} {
 		t.Run(name, func(t *testing.T) {
