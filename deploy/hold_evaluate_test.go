@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -32,8 +33,7 @@ type write struct {
 }
 
 const (
-	byParams  = "refit-hold"
-	byLabel   = "refit-hold-by-label"
+	byLabel   = "refit-hold"
 	holdLabel = "refit.dev/hold-uid"
 	uid       = "0b9a3c3e-5f0c-4f3e-9a57-2f6a3f1f3a11"
 )
@@ -66,6 +66,11 @@ func (w write) object(t *testing.T, text string) runtime.Object {
 	return object
 }
 
+// labelled has the texts of metadata with the label of refit-manager.
+func labelled(labels string) string {
+	return `{"metadata":{"name":"web","uid":"` + uid + `"` + labels + `},"spec":{"template":{}}}`
+}
+
 // holds has the API server's code evaluate the policy of this name. It returns what is stored, and what the condition has cost.
 func (w write) holds(t *testing.T, by string) (stored runtime.Object, cost int64) {
 	t.Helper()
@@ -75,22 +80,26 @@ func (w write) holds(t *testing.T, by string) (stored runtime.Object, cost int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := cel.OptionalVariableDeclarations{HasParams: by == byParams, HasAuthorizer: true}
+	selected, err := metav1.LabelSelectorAsSelector(p.Spec.MatchConstraints.ObjectSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	var variables []cel.NamedExpressionAccessor
 	for _, v := range p.Spec.Variables {
 		variables = append(variables, variable{admissionregistrationv1.Variable(v)})
 	}
 	compiler.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
 	kind, resource := appsv1.SchemeGroupVersion.WithKind(w.kind), appsv1.SchemeGroupVersion.WithResource(strings.ToLower(w.kind)+"s")
-	after := w.object(t, w.after)
+	after, before := w.object(t, w.after), w.object(t, w.before)
+	if !selected.Matches(labelsOf(after)) && !selected.Matches(labelsOf(before)) {
+		return after, 0
+	}
 	attributes := &admission.VersionedAttributes{
-		Attributes:    admission.NewAttributesRecord(after, w.object(t, w.before), kind, "shop", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: w.user}),
-		VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(w.object(t, w.before)),
+		Attributes:    admission.NewAttributesRecord(after, before, kind, "shop", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: w.user}),
+		VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(before),
 	}
 	var bound cel.OptionalVariableBindings
-	if by == byParams {
-		bound.VersionedParams = object(t, w.policy())
-	}
 	request := &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Update, Name: "web", Namespace: "shop", Kind: metav1.GroupVersionKind(kind), Resource: metav1.GroupVersionResource(resource),
 		UserInfo: authenticationv1.UserInfo{Username: w.user},
@@ -129,3 +138,5 @@ func (w write) holds(t *testing.T, by string) (stored runtime.Object, cost int64
 	}
 	return after, celconfig.RuntimeCELCostBudgetMatchConditions - rest
 }
+
+func labelsOf(object runtime.Object) labels.Set { return object.(metav1.Object).GetLabels() }

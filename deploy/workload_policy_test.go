@@ -42,29 +42,35 @@ func TestManagerReleasesHeldWorkloadsAndWritesTheirTemplates(t *testing.T) {
 			`"spec":{"replicas":3,` + spec + `"template":{"metadata":{"labels":{"app":"web"}},` + podSpec + `}}}`
 	}
 	const label, image, other = `,"refit.dev/held":"true"`, `"app:1"`, `"app:2"`
+	const labels, undone = `"labels":{"app":"web",`, `"labels":{"refit.dev/undone":"true","app":"web",` // of the workload
 	workloads.refusals(t, of("Deployment", label, `"paused":true,`), map[string][]string{
-		"released":                         {label, "", `"paused":true,`, "", ""},
-		"former template":                  {image, other, ""},
-		"former labels":                    {`"labels":{"app":"web"}},"spec"`, `"labels":{"app":"web","tier":"x"}},"spec"`, ""},
-		"former resources":                 {`"command":["run"],"resources":{}`, `"command":["run"],"resources":{"limits":{"cpu":"1"}}`, ""},
-		"label alone":                      {label, "", ""},
-		"resumed, still held":              {`"paused":true,`, "", "only resume a Deployment from which it removes"},
-		"another command":                  {`["run"]`, `["steal"]`, "only images, resources, labels and annotations of a template"},
-		"a variable":                       {`"command":["run"],`, `"command":["run"],"env":[{"name":"A"}],`, "only images"},
-		"no command":                       {`"command":["run"],`, "", "only images"},
-		"another container":                {`"name":"app"`, `"name":"other"`, "only images"},
-		"one more container":               {`"containers":[`, `"containers":[{"name":"x","image":"x"},`, "only images"},
-		"no init containers":               {`"initContainers":[{"name":"setup","image":"setup:1","resources":{}}],`, "", "only images"},
-		"service account":                  {`"restartPolicy"`, `"serviceAccountName":"admin","restartPolicy"`, "only images"},
-		"replicas":                         {`"replicas":3`, `"replicas":0`, "nothing of a workload's spec"},
-		"selector":                         {`"replicas":3`, `"replicas":3,"selector":{}`, "nothing of a workload's spec"},
-		"replicas removed":                 {`"replicas":3,`, "", "nothing of a workload's spec"},
-		"another label":                    {`"labels":{"app":"web",`, `"labels":{"app":"db",`, "nothing of a workload's metadata"},
-		"a label removed":                  {`"labels":{"app":"web",`, `"labels":{`, "nothing of a workload's metadata"},
-		"an annotation":                    {`"a":"b"`, `"a":"c"`, "nothing of a workload's metadata"},
-		"a finalizer":                      {`"name":"web",`, `"name":"web","finalizers":["a.b/c"],`, "nothing of a workload's metadata"},
-		"an owner":                         {`"name":"web",`, `"name":"web","ownerReferences":[],`, "nothing of a workload's metadata"},
-		"a value that does not release it": {`"refit.dev/held":"true"`, `"refit.dev/held":"false"`, "nothing of a workload's metadata"},
+		"released":                          {label, "", `"paused":true,`, "", ""},
+		"former template":                   {labels, undone, image, other, ""},
+		"former labels":                     {labels, undone, `"labels":{"app":"web"}},"spec"`, `"labels":{"app":"web","tier":"x"}},"spec"`, ""},
+		"former resources":                  {labels, undone, `"command":["run"],"resources":{}`, `"command":["run"],"resources":{"limits":{"cpu":"1"}}`, ""},
+		"former template without the label": {image, other, "only write a template with the label refit.dev/undone"},
+		"label of an undo alone":            {labels, undone, ""},
+		"label alone":                       {label, "", ""},
+		"resumed, still held":               {`"paused":true,`, "", "only resume a Deployment from which it removes"},
+		"another command":                   {labels, undone, `["run"]`, `["steal"]`, "only images, resources, labels and annotations of a template"},
+		"a variable":                        {labels, undone, `"command":["run"],`, `"command":["run"],"env":[{"name":"A"}],`, "only images"},
+		"no command":                        {labels, undone, `"command":["run"],`, "", "only images"},
+		"another container":                 {labels, undone, `"name":"app"`, `"name":"other"`, "only images"},
+		"one more container":                {labels, undone, `"containers":[`, `"containers":[{"name":"x","image":"x"},`, "only images"},
+		"no init containers":                {labels, undone, `"initContainers":[{"name":"setup","image":"setup:1","resources":{}}],`, "", "only images"},
+		"service account":                   {labels, undone, `"restartPolicy"`, `"serviceAccountName":"admin","restartPolicy"`, "only images"},
+		"replicas":                          {`"replicas":3`, `"replicas":0`, "nothing of a workload's spec"},
+		"selector":                          {`"replicas":3`, `"replicas":3,"selector":{}`, "nothing of a workload's spec"},
+		"replicas removed":                  {`"replicas":3,`, "", "nothing of a workload's spec"},
+		"another label":                     {`"labels":{"app":"web",`, `"labels":{"app":"db",`, "nothing of a workload's metadata"},
+		"a label removed":                   {`"labels":{"app":"web",`, `"labels":{`, "nothing of a workload's metadata"},
+		"an annotation":                     {`"a":"b"`, `"a":"c"`, "nothing of a workload's metadata"},
+		"a finalizer":                       {`"name":"web",`, `"name":"web","finalizers":["a.b/c"],`, "nothing of a workload's metadata"},
+		"an owner":                          {`"name":"web",`, `"name":"web","ownerReferences":[],`, "nothing of a workload's metadata"},
+		"a value that does not release it":  {`"refit.dev/held":"true"`, `"refit.dev/held":"false"`, "nothing of a workload's metadata"},
+	})
+	workloads.refusals(t, of("Deployment", label+`,"refit.dev/undone":"true"`, `"paused":true,`), map[string][]string{
+		"released after an undo": {label + `,"refit.dev/undone":"true"`, "", `"paused":true,`, "", ""},
 	})
 	workloads.refusals(t, of("Deployment", "", ""), map[string][]string{
 		"not held":       {image, other, "only update workloads that are held"},
@@ -86,7 +92,7 @@ func TestManagerReleasesHeldWorkloadsAndWritesTheirTemplates(t *testing.T) {
 		"label removed, an annotation":    {hold, "", `"a":"b"`, `"a":"c"`, "only update workloads that are held"},
 	})
 	workloads.refusals(t, of("Deployment", "", `"paused":true,`), map[string][]string{
-		"undone, held by its owner":   {image, other, ""},
+		"undone, held by its owner":   {`"app":"web"},"annotations"`, `"app":"web","refit.dev/undone":"true"},"annotations"`, image, other, ""},
 		"released, held by its owner": {`"paused":true,`, "", "only resume a Deployment from which it removes"},
 	})
 	rolling := func(partition string) string {

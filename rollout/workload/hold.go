@@ -14,7 +14,7 @@ import (
 )
 
 // Hold holds a workload in an update of it, if one of the policies asks for it: it does what the MutatingAdmissionPolicy
-// refit-hold does, where the API server has none. before and after are a Deployment, a StatefulSet or a DaemonSet; after is
+// refit-hold does, where the API server has none. It finds the policy by its target, not by a label of the workload. before and after are a Deployment, a StatefulSet or a DaemonSet; after is
 // changed. It returns the policy, or nil.
 func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) *v1alpha1.InPlaceUpdatePolicy {
 	was, is := versionOf(before), versionOf(after)
@@ -100,12 +100,23 @@ func hold(object metav1.Object) {
 	case *appsv1.DaemonSet:
 		o.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	}
+	label(object, v1alpha1.LabelHeld)
+}
+
+// label sets a label of the workload to "true".
+func label(object metav1.Object, key string) {
 	labels := maps.Clone(object.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[v1alpha1.LabelHeld] = "true"
+	labels[key] = "true"
 	object.SetLabels(labels)
+}
+
+// WriteFormer replaces the template of a workload by the former one, as an undo does: only with its label the API server takes it.
+func WriteFormer(object metav1.Object, template *corev1.PodTemplateSpec) {
+	*TemplateOf(object) = *template
+	label(object, v1alpha1.LabelUndone)
 }
 
 // holdLabel sets or removes the label by which the API server holds the workload. It stays until an update in progress has ended. It
@@ -119,6 +130,13 @@ func (v *view) holdLabel(holds bool) bool {
 		v.act(Action{Kind: ActionHoldLabel, Label: uid})
 	}
 	return now != ""
+}
+
+// unlabelled reports whether a new policy has to wait until the workload has the label by which the API server holds it.
+func (v *view) unlabelled(holds bool) bool {
+	return holds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner && v.policy.DeletionTimestamp == nil &&
+		v.workload.Labels[v1alpha1.LabelHoldUID] != string(v.workload.UID) && !v.workload.Held &&
+		!meta.IsStatusConditionTrue(v.policy.Status.Conditions, v1alpha1.ConditionAccepted)
 }
 
 // unlabel removes the label from the workload, if there is one. It reports whether the workload has the label.
@@ -142,7 +160,7 @@ func (w *Workload) HoldLabel(value string) map[string]any {
 // Release returns a merge patch that releases the workload: it restores the pause, partition or strategy of its owner.
 func (w *Workload) Release() map[string]any {
 	patch := map[string]any{"metadata": map[string]any{
-		"uid": w.UID, "resourceVersion": w.ResourceVersion, "labels": map[string]any{v1alpha1.LabelHeld: nil},
+		"uid": w.UID, "resourceVersion": w.ResourceVersion, "labels": map[string]any{v1alpha1.LabelHeld: nil, v1alpha1.LabelUndone: nil},
 	}}
 	switch {
 	case w.OnDelete: // the choice of the owner

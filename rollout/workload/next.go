@@ -113,8 +113,13 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		v.refuse(v1alpha1.ReasonConflicted, "InPlaceUpdatePolicy "+observed.Older+" is for the same workload and older")
 		return v.decision
 	}
-	v.accept()
 	labelled := v.holdLabel(observed.HoldsByLabel)
+	if v.unlabelled(observed.HoldsByLabel) {
+		v.notLabelled()
+		v.decision.Finalizer = true
+		return v.decision
+	}
+	v.accept()
 	needed := policy.DeletionTimestamp == nil || v.workload.Held || labelled
 	if v.decision.Finalizer = needed || v.unfinishedByOwner(); !v.workload.Observed {
 		return v.decision // its controller will write the workload

@@ -249,7 +249,29 @@ func TestPolicyThatIsDeletedInTheMiddle(t *testing.T) {
 	}
 }
 
-// An API server that has just started knows which workloads to hold by their label only.
+// Who waits for Accepted may change the template in the next moment.
+func TestPolicyIsAcceptedWhenTheAPIServerHoldsTheWorkload(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		w := newWorld(t, kind, 2)
+		w.holdsByLabel = true
+		accepted := func() bool { return meta.IsStatusConditionTrue(w.policy.Status.Conditions, v1alpha1.ConditionAccepted) }
+		w.policy.Status.Conditions = nil
+		if w.look(0); accepted() || !w.last.Finalizer { // the label is not written
+			t.Errorf("%s: accepted %t, finalizer %t, without the label", kind, accepted(), w.last.Finalizer)
+		}
+		w.rounds(2)
+		if !accepted() {
+			t.Errorf("%s: not accepted: %v", kind, w.policy.Status.Conditions)
+		}
+		delete(w.meta().Labels, v1alpha1.LabelHoldUID)
+		if w.look(0); !accepted() {
+			t.Errorf("%s: not accepted any more, because others have removed the label", kind)
+		}
+	}
+}
+
+// The API server knows which workloads to hold by their label only.
 func TestWorkloadHasTheLabelAsLongAsItIsToBeHeld(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

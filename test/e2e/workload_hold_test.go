@@ -163,7 +163,8 @@ func (w *workload) limitsManager(release string) {
 	for word, patch := range map[string]string{
 		"nothing of a workload's spec":                               `{"spec":{"revisionHistoryLimit":7}}`,
 		"nothing of a workload's metadata":                           `{"metadata":{"annotations":{"a":"b"}}}`,
-		"failurePolicy or deletionPolicy Undo":                       `{"spec":{` + templateOf(missingImage) + `}}`,
+		"the label " + refitv1alpha1.LabelUndone:                     `{"spec":{` + templateOf(missingImage) + `}}`,
+		"failurePolicy or deletionPolicy Undo":                       `{"metadata":{"labels":{"` + refitv1alpha1.LabelUndone + `":"true"}},"spec":{` + templateOf(missingImage) + `}}`,
 		"from which it removes the label " + refitv1alpha1.LabelHeld: `{"spec":{` + release + `}}`,
 	} {
 		w.refusedRun(word, append([]string{"patch", w.ref, "--patch", patch}, asManager...)...)

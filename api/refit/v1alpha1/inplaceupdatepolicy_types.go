@@ -16,9 +16,15 @@ const (
 const LabelHeld = "refit.dev/held"
 
 // LabelHoldUID is on a workload that the API server has to hold when its template changes. Its value is the UID of the workload,
-// so that it has no effect on one that was created from a copied manifest. An API server knows the InPlaceUpdatePolicies up to 30 s
-// after its start; by the label it holds workloads before. refit-manager sets it, and removes it from workloads without a policy.
+// so that it has no effect on one that was created from a copied manifest. refit-manager sets it before it accepts a policy, and
+// removes it from workloads without a policy. The API server keeps it in writes of others that remove it, not in writes that change
+// its value.
 const LabelHoldUID = "refit.dev/hold-uid"
+
+// LabelUndone is on a workload whose template refit-manager has replaced by the former one. Its value is "true". Only writes to
+// workloads with it are compared with all InPlaceUpdatePolicies of the namespace. It is removed by the next write of others, and when
+// the workload is released.
+const LabelUndone = "refit.dev/undone"
 
 // The partition of a held StatefulSet is HeldPartition minus the partition that its owner has set, so that the owner's
 // partition is not lost. A partition of at least HeldPartitionMin is a hold; owners use ordinals, which are far below.

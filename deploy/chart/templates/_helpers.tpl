@@ -29,14 +29,14 @@ otherwise "webhook"; empty for nothing. */}}
 {{- if and (include "refit.inPlaceUpdates" .) (ne $value "none") }}{{ $value }}{{ end -}}
 {{- end }}
 
-{{/* The workloads that can be held. */}}
-{{- define "refit.holdable" -}}
+{{/* Writes of the workloads that can be held, where the object has the label, or had it before. Operations follow. */}}
+{{- define "refit.labelled" -}}
 matchConstraints:
+  objectSelector: {matchExpressions: [{key: {{ . }}, operator: Exists}]}
   resourceRules:
   - apiGroups: [apps]
     apiVersions: [v1]
     resources: [deployments, statefulsets, daemonsets]
-    operations: [UPDATE]
 {{- end }}
 
 {{/* How a workload is held. */}}

@@ -272,7 +272,7 @@ func (r *reconciler) undo(ctx context.Context, w *workload.Workload, template *c
 	if object.GetResourceVersion() != w.ResourceVersion {
 		return nil
 	}
-	*workload.TemplateOf(object) = *template
+	workload.WriteFormer(object, template)
 	return r.wrote("workloads", "write former template of "+w.Kind, r.client.Update(ctx, object))
 }
 

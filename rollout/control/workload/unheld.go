@@ -22,7 +22,7 @@ const heldInterval = time.Minute
 
 // The objects that make the API server hold workloads, or call the webhook that does.
 var (
-	holdPolicy  = heldBy{"MutatingAdmissionPolicyBinding", "refit-hold"} // beside it refit-hold-by-label
+	holdPolicy  = heldBy{"MutatingAdmissionPolicyBinding", "refit-hold"}
 	holdWebhook = heldBy{"MutatingWebhookConfiguration", "refit-manager-workloads"}
 )
 
