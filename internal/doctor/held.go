@@ -51,7 +51,7 @@ func (e *examiner) held(ctx context.Context) []Finding {
 	}
 	var findings []Finding
 	if len(left) > 0 {
-		findings = one(Warning, "%s no InPlaceUpdatePolicy, so nothing updates or releases them: %s; create a policy, which releases its workload at the end of the update, or remove the label %s, and then the hold and the label %s",
+		findings = one(Warning, "%s no InPlaceUpdatePolicy, so nothing updates or releases them: %s; create a policy, which releases its workload at the end of the update, or set the label %s to none, and then remove the hold and the label %s",
 			wording.Count(len(left), "held workload has", "held workloads have"), first(left), v1alpha1.LabelHoldUID, v1alpha1.LabelHeld)
 	}
 	if len(next) > 0 {

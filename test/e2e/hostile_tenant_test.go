@@ -36,6 +36,8 @@ const (
 	fewerThings = 5
 	// attackPatience bounds one write of an attack.
 	attackPatience = 30 * time.Second
+	// slowAttack is how long an attack takes that is named in the log.
+	slowAttack = 10 * time.Second
 	// slowest is how many times as long as beside objects that Refit does not look at an operation of a canary may take.
 	slowest = 2
 )
@@ -217,7 +219,11 @@ func (s *sidecarFixture) makes(ctx context.Context, a attacker, all map[string]a
 			for name := range next {
 				one := a
 				one.attack = name
+				began := time.Now()
 				err := all[name].do(ctx, one)
+				if took := time.Since(began); took > slowAttack {
+					s.t.Logf("round %d: %s took %s", a.round, name, took.Round(time.Second))
+				}
 				if len(all[name].words) > 0 && (err == nil || !containsAll(err.Error(), all[name].words)) {
 					s.t.Errorf("%s: %.500v, want a refusal with %q", name, err, all[name].words)
 				}
