@@ -66,8 +66,9 @@ type EventRecorder interface {
 }
 
 const (
-	// writeSettle is how long a write waits for further changes.
-	writeSettle = 200 * time.Millisecond
+	// writeSettle is how long a write waits for further changes: a pull that ends in that time, as of an image that the node has, is
+	// written once.
+	writeSettle = 750 * time.Millisecond
 	// writeInterval is the minimum time between two writes of the status.
 	writeInterval = time.Second
 	// endSettle and endInterval replace them at the end of a pull, because jobs, and updates that pull before they stop

@@ -64,13 +64,30 @@ func TestEndOfAPullIsWrittenSoonAfterAnotherWrite(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		w.pull = func(context.Context, cri.PullRequest) (string, error) {
+			time.Sleep(1600 * time.Millisecond)
+			return "sha256:id", nil
+		}
+		w.want(1, "a:v1")
+		w.run()
+		w.expect(1500*time.Millisecond, "a:v1 Pulling 0")
+		w.expect(250*time.Millisecond, "a:v1 Succeeded 100")
+	})
+}
+
+// A job for an image that the nodes have costs each of them one write.
+func TestQuickPullIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.pull = func(context.Context, cri.PullRequest) (string, error) {
 			time.Sleep(600 * time.Millisecond)
 			return "sha256:id", nil
 		}
 		w.want(1, "a:v1")
 		w.run()
-		w.expect(500*time.Millisecond, "a:v1 Pulling 0")
-		w.expect(250*time.Millisecond, "a:v1 Succeeded 100")
+		w.expect(750*time.Millisecond, "a:v1 Succeeded 100")
+		if len(w.writes) != 1 {
+			t.Errorf("%d writes", len(w.writes))
+		}
 	})
 }
 

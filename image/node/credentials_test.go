@@ -75,7 +75,7 @@ func TestCredentials(t *testing.T) {
 				}
 				w.want(1, test.image+":v1")
 				w.run()
-				w.after(500 * time.Millisecond)
+				w.after(900 * time.Millisecond)
 				var users []string
 				for _, p := range w.pulls {
 					if p.Auth.Username != "" {
@@ -106,7 +106,7 @@ func TestSecretsOfOtherNamespacesAreNotRead(t *testing.T) {
 		spec := w.object.Spec.Images["reg.test/a"]
 		spec.PullSecrets[0].Namespace = "kube-system"
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		if len(w.pulls) != 1 || w.pulls[0].Auth.Username != "" || !strings.Contains(w.message("reg.test/a"), "kube-system/s is not in namespace kruise-daemon-config") {
 			t.Errorf("%+v, %q", w.pulls, w.message("reg.test/a"))
 		}
@@ -126,7 +126,7 @@ func TestCredentialsAreTriedAlthoughARegistryHidesTheImage(t *testing.T) {
 		}
 		w.want(1, "reg.test/team/a:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		var users []string
 		for _, p := range w.pulls {
 			users = append(users, p.Auth.Username)
@@ -151,7 +151,7 @@ func TestPluginsAreAskedAfterThePullSecrets(t *testing.T) {
 		}
 		w.want(1, "reg.test/team/a:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		var users []string
 		for _, p := range w.pulls {
 			users = append(users, p.Auth.Username)
@@ -174,7 +174,7 @@ func TestFailureOfAPluginIsReportedIfThePullFails(t *testing.T) {
 		}
 		w.want(1, "reg.test/a:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		if message := w.message("reg.test/a"); !strings.Contains(message, "credential provider x: no network") || !strings.Contains(message, "401") {
 			t.Errorf("message %q", message)
 		}
@@ -191,7 +191,7 @@ func TestTokensOfAPullSecretReachTheRuntime(t *testing.T) {
 		}
 		w.want(1, "reg.test/a:v1", "reg.test/b:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		var got []cri.Auth
 		for _, p := range w.pulls {
 			got = append(got, p.Auth)
@@ -214,7 +214,7 @@ func TestOnlyRefusedCredentialsAreFollowedByOthers(t *testing.T) {
 		}
 		w.want(1, "reg.test/a:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		if got := w.message("reg.test/a"); len(w.pulls) != 1 || !strings.HasSuffix(got, "; the next attempt is in 15s") {
 			t.Errorf("%d pulls, message %q", len(w.pulls), got)
 		}

@@ -156,7 +156,7 @@ func TestCredentialsOfAPullAreBounded(t *testing.T) {
 		}
 		w.want(1, "reg.test/app:v1")
 		w.run()
-		w.after(500 * time.Millisecond)
+		w.after(900 * time.Millisecond)
 		if n := len(w.users()); n != 64 {
 			t.Errorf("%d credentials are tried", n)
 		}
