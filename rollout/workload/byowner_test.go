@@ -48,7 +48,7 @@ func TestPolicyWithHoldPolicyByOwnerIsGoneAtOnceIfNothingIsToBeCompleted(t *test
 			w.edit(image("app:2"))
 			w.rounds(6)
 		},
-		"no update":    func(*world) {},
+		"no update":    func(w *world) { w.rounds(1) },
 		"not in place": func(w *world) { w.edit(image("app:2")); w.rounds(6); w.edit(moreEnvironment); w.rounds(2) },
 		"not in place, Undo": func(w *world) {
 			w.policy.Spec.DeletionPolicy = v1alpha1.UpdateDeletionUndo // refit-manager may not write such a template

@@ -121,20 +121,20 @@ func WriteFormer(object metav1.Object, template *corev1.PodTemplateSpec) {
 
 // holdLabel sets or removes the label by which the API server holds the workload. It stays until an update in progress has ended. It
 // reports whether the workload has the label.
-func (v *view) holdLabel(holds bool) bool {
+func (v *view) holdLabel() bool {
 	now, uid := v.workload.Labels[v1alpha1.LabelHoldUID], string(v.workload.UID)
 	switch {
 	case v.policy.Spec.HoldPolicy == v1alpha1.HoldByOwner, v.policy.DeletionTimestamp != nil && !v.workload.Held:
 		return v.unlabel()
-	case holds && now != uid && v.policy.DeletionTimestamp == nil:
+	case now != uid && v.policy.DeletionTimestamp == nil:
 		v.act(Action{Kind: ActionHoldLabel, Label: uid})
 	}
 	return now != ""
 }
 
 // unlabelled reports whether a new policy has to wait until the workload has the label by which the API server holds it.
-func (v *view) unlabelled(holds bool) bool {
-	return holds && v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner && v.policy.DeletionTimestamp == nil &&
+func (v *view) unlabelled() bool {
+	return v.policy.Spec.HoldPolicy != v1alpha1.HoldByOwner && v.policy.DeletionTimestamp == nil &&
 		v.workload.Labels[v1alpha1.LabelHoldUID] != string(v.workload.UID) && !v.workload.Held &&
 		!meta.IsStatusConditionTrue(v.policy.Status.Conditions, v1alpha1.ConditionAccepted)
 }

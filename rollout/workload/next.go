@@ -24,8 +24,6 @@ type Observation struct {
 	Unreadable string
 	// Unheld says why nothing would hold the workload when its template changes; empty if something would.
 	Unheld string
-	// HoldsByLabel says that the API server holds workloads that have [v1alpha1.LabelHoldUID].
-	HoldsByLabel bool
 	// Older is the name of an older policy of the same workload; empty if there is none.
 	Older string
 	// Pods are the pods that the workload controls, in any state.
@@ -113,9 +111,9 @@ func Next(policy *v1alpha1.InPlaceUpdatePolicy, observed Observation, now time.T
 		v.refuse(v1alpha1.ReasonConflicted, "InPlaceUpdatePolicy "+observed.Older+" is for the same workload and older")
 		return v.decision
 	}
-	labelled := v.holdLabel(observed.HoldsByLabel)
-	if v.unlabelled(observed.HoldsByLabel) {
-		v.notLabelled()
+	labelled := v.holdLabel()
+	if v.unlabelled() {
+		v.acceptLater()
 		v.decision.Finalizer = true
 		return v.decision
 	}

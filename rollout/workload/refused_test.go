@@ -99,7 +99,7 @@ func TestWorkloadThatCannotBeReadLosesTheLabel(t *testing.T) {
 	for name, deleted := range map[string]*metav1.Time{"policy": nil, "deleted policy": &now} {
 		policy := &v1alpha1.InPlaceUpdatePolicy{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerInPlaceUpdate}, DeletionTimestamp: deleted}}
 		target := &workload.Workload{Kind: "Deployment", ObjectMeta: metav1.ObjectMeta{UID: "u", Labels: map[string]string{v1alpha1.LabelHoldUID: "u"}}}
-		observed := workload.Observation{Workload: target, Unreadable: "out of bounds", HoldsByLabel: true}
+		observed := workload.Observation{Workload: target, Unreadable: "out of bounds"}
 		got := workload.Next(policy, observed, now.Time)
 		if len(got.Actions) != 1 || got.Actions[0].Kind != workload.ActionHoldLabel || got.Actions[0].Label != "" || !got.Finalizer {
 			t.Errorf("%s: actions %+v, finalizer %t", name, got.Actions, got.Finalizer)

@@ -91,11 +91,10 @@ func (v *view) accept() {
 	v.set(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, message)
 }
 
-// notLabelled sets the conditions of a new policy until the workload has the label by which the API server holds it.
-func (v *view) notLabelled() {
-	message := "nothing holds the workload before it has the label " + v1alpha1.LabelHoldUID + ", which refit-manager sets"
-	v.set(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonNotHeld, message)
-	v.set(v1alpha1.ConditionReady, false, v1alpha1.ReasonNotHeld, message)
+// acceptLater sets Accepted to Unknown until the workload has the label by which the API server holds it.
+func (v *view) acceptLater() {
+	v.condition(v1alpha1.ConditionAccepted, metav1.ConditionUnknown, v1alpha1.ReasonNotHeld,
+		"the workload is held when it has the label "+v1alpha1.LabelHoldUID+", which refit-manager sets")
 }
 
 // unheldInterval is the time between searches for the object that holds workloads.

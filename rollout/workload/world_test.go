@@ -45,8 +45,6 @@ type world struct {
 	requests    []*v1beta1.ContainerRecreateRequest
 	tracks      map[string]string // the label track when a container was started, by its ID
 	kept        remembered
-	// holdsByLabel says that the API server has the policy that holds by the label.
-	holdsByLabel bool
 	oneAtATime   bool // controllers replace pods one at a time, else all at once
 	// pending is why kubelet does not carry out a resize to more than a node has; refused says that the API server refuses resizes.
 	pending string
@@ -154,7 +152,7 @@ func (w *world) target() *workload.Workload {
 func (w *world) look(cut int) {
 	w.t.Helper()
 	pods := slices.Collect(maps.Values(w.pods))
-	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls(), HoldsByLabel: w.holdsByLabel, Since: w.since})
+	w.last = w.next(workload.Observation{Workload: w.target(), Pods: pods, Requests: w.requests, Pulls: w.registry.pulls(), Since: w.since})
 	if !apiequality.Semantic.DeepEqual(w.policy.Status, w.last.Status) && w.dies() {
 		return
 	}

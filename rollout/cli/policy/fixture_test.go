@@ -166,6 +166,11 @@ func accepted(status *v1alpha1.InPlaceUpdatePolicyStatus) {
 	says(status, v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, "")
 }
 
+// labelsLater is what refit-manager says before the workload has the label by which the API server holds it.
+func labelsLater(status *v1alpha1.InPlaceUpdatePolicyStatus) {
+	says(status, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, v1alpha1.ReasonNotHeld, "")
+}
+
 func done(status *v1alpha1.InPlaceUpdatePolicyStatus) {
 	status.UpdateRevision = "r3"
 	status.MatchedPods, status.UpdatedPods, status.UpdatedReadyPods = 2, 2, 2

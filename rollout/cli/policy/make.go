@@ -186,10 +186,11 @@ func (s *setter) awaitHold(ctx context.Context) error {
 	defer cancel()
 	silent := s.silent()
 	policy, err := follow.Object(ctx, s.API, &v1alpha1.InPlaceUpdatePolicyList{}, s.governs, func(p *v1alpha1.InPlaceUpdatePolicy) bool {
-		return condition(p, v1alpha1.ConditionAccepted) != nil && p.Status.ObservedGeneration >= p.Generation
+		c := condition(p, v1alpha1.ConditionAccepted)
+		return c != nil && c.Status != metav1.ConditionUnknown && p.Status.ObservedGeneration >= p.Generation
 	}, func(err error) { silent.Tick(false, err) })
 	if errors.Is(context.Cause(ctx), errNotHeld) {
-		return fmt.Errorf("%w: refit-manager has not seen InPlaceUpdatePolicy %s within %s; the template has not been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
+		return fmt.Errorf("%w: refit-manager has not accepted InPlaceUpdatePolicy %s within %s; the template has not been changed: see kubectl refit doctor", console.ErrRefused, s.governs.Name, holdTimeout)
 	}
 	if err != nil {
 		return err

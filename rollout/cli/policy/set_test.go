@@ -255,7 +255,8 @@ func TestTemplateIsNotChangedIfTheAPIServerDoesNotHoldTheWorkload(t *testing.T) 
 		word string
 	}{
 		"not held":             {func(f *fixture) { f.holds = false }, "the API server does not hold deployment/web"},
-		"not accepted":         {func(f *fixture) { f.accepts = nil }, "refit-manager has not seen InPlaceUpdatePolicy web within 30s"},
+		"not accepted":         {func(f *fixture) { f.accepts = nil }, "refit-manager has not accepted InPlaceUpdatePolicy web within 30s"},
+		"not labelled":         {func(f *fixture) { f.accepts = labelsLater }, "refit-manager has not accepted InPlaceUpdatePolicy web within 30s"},
 		"a feature turned off": {func(f *fixture) { f.accepts = nil }, "does not process InPlaceUpdatePolicies (manager.features.inPlaceUpdates"},
 	} {
 		t.Run(name, func(t *testing.T) {

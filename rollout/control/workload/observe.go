@@ -43,7 +43,7 @@ func (r *reconciler) observe(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 		return observed, of, err
 	}
 	observed.Workload, observed.Memory, observed.Refused, observed.Since = of.workload, &s.memory, s.refusedPods, s.since
-	observed.Unheld, observed.HoldsByLabel = r.holds(ctx, policy)
+	observed.Unheld = r.unheld(ctx, policy)
 	r.interest.own(client.ObjectKeyFromObject(policy), of.owners)
 	if observed.Requests, err = r.cachedRequests(ctx, policy.Namespace); err != nil {
 		return observed, of, err

@@ -30,33 +30,31 @@ type heldBy struct{ kind, name string }
 
 // holding caches what holds workloads.
 type holding struct {
-	mu              sync.Mutex
-	looked          time.Time
-	found, byPolicy bool
+	mu     sync.Mutex
+	looked time.Time
+	found  bool
 }
 
-// holds returns why nothing would hold the workload of the policy, "" if something would, or if that is not known, and whether the
-// API server holds workloads by their label.
-func (r *reconciler) holds(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) (unheld string, byLabel bool) {
+// unheld returns why nothing would hold the workload of the policy, "" if something would, or if that is not known.
+func (r *reconciler) unheld(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy) string {
 	if policy.Spec.HoldPolicy == v1alpha1.HoldByOwner {
-		return "", false
+		return ""
 	}
 	h := &r.holding
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := r.Clock(); now.Sub(h.looked) >= heldInterval {
 		exists, known := r.exists(ctx, holdPolicy)
-		h.looked, h.byPolicy = now, exists
-		h.found = exists || !known
+		h.looked, h.found = now, exists || !known
 		if !h.found {
 			exists, known = r.exists(ctx, holdWebhook)
 			h.found = exists || !known
 		}
 	}
 	if h.found {
-		return "", h.byPolicy
+		return ""
 	}
-	return messageUnheld, false
+	return messageUnheld
 }
 
 // exists reports whether an object exists, and whether that is known. Before Kubernetes 1.36 there is no kind
