@@ -16,8 +16,11 @@ type Observation struct {
 	Pod *corev1.Pod
 	// Runtime is the scheme of container IDs on this node, for example "containerd".
 	Runtime string
-	// Instances lists the instances of each container that the runtime still has, newest first, by container name.
+	// Instances lists the instances of each container of the request that the runtime still has, newest first, by container name.
 	Instances map[string][]Instance
+	// Beside has the newest instance of each container of the pod that is not in the request, with ID and State only, by
+	// container name. Nothing is done to them. It is nil if they are not observed.
+	Beside map[string]Instance
 	// Unseen says why the containers cannot be observed now, for example because the runtime is down; empty if they can.
 	Unseen string
 	// Unstoppable says by container name why the running instance cannot be stopped from here. It is nil if a container

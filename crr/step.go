@@ -197,10 +197,11 @@ func (s *subject) handleMissing() {
 		s.state.Message += "; it did not heed the removal of the exited instance, as with the feature gate EventedPLEG"
 		return
 	}
+	due := s.action.Done.Add(wait.Backoff{First: relist, Last: time.Minute}.After(s.action.Touches + 1))
 	if s.action.Touches >= maxTouches {
+		s.failUnstarted(status, due)
 		return
 	}
-	due := s.action.Done.Add(wait.Backoff{First: relist, Last: time.Minute}.After(s.action.Touches + 1))
 	if !s.action.Done.IsZero() && s.now.Before(due) {
 		s.revisit = due
 		return
@@ -213,9 +214,7 @@ func (s *subject) handleMissing() {
 func (s *subject) handleReplaced(current Instance) {
 	s.begin()
 	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
-	if policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name); policy.Final(status) {
-		s.fail(ReasonRestartNotReported, fmt.Sprintf("the new container is running, but kubelet had already reported the end of the one before, "+
-			"and under restartPolicy %s it never takes that back: the pod will not show the new one", policy.Policy))
+	if s.failUnreported(current, status) {
 		return
 	}
 	if status == nil || status.ContainerID != current.ID.String() || !status.Ready {

@@ -76,7 +76,8 @@ func (s *subject) podGoesOn() bool {
 	}
 	return slices.ContainsFunc(podrules.Others(pod, s.spec.Name), func(other corev1.ContainerStatus) bool {
 		if _, asked := RecreateStateOf(&Request{Status: s.status}, other.Name); !asked {
-			return true // the instances of such containers are not observed
+			beside, known := s.observed.Beside[other.Name]
+			return s.observed.Beside == nil || known && beside.State == identity.StateRunning
 		}
 		newest, known := s.observed.newest(other.Name)
 		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Actions[other.Name].Running

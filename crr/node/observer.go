@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,17 +58,25 @@ func (o *observer) cachedPod(key identity.Pod) *corev1.Pod {
 }
 
 // Containers implements engine.Observer. It lists the instances of the requested containers that the runtime knows. It
-// reads the full status of the newest instance of each; of the others only the ID and the state are needed.
+// reads the full status of the newest instance of each; of the others only the ID and the state are needed, and so they
+// are of the newest instance of each container that is not requested.
 func (o *observer) Containers(ctx context.Context, request *crr.Request, pod *corev1.Pod, _ func(identity.ContainerID) bool) (crr.Observation, error) {
-	observed := crr.Observation{Runtime: o.runtimeName, Instances: make(map[string][]crr.Instance, len(request.Spec.Containers))}
+	observed := crr.Observation{
+		Runtime: o.runtimeName, Instances: make(map[string][]crr.Instance, len(request.Spec.Containers)), Beside: map[string]crr.Instance{},
+	}
 	listed, err := o.runtime.ListContainers(ctx, kubelet.RuntimePodUID(pod))
 	if err != nil {
 		return crr.Observation{}, err
 	}
+	// Check all labels: the instances listed here may be stopped.
+	ofPod := slices.DeleteFunc(slices.Clone(listed), func(c cri.Container) bool { return c.PodNamespace != pod.Namespace || c.PodName != pod.Name })
+	for _, found := range slices.Backward(ofPod) { // so that the newest remains
+		observed.Beside[found.Name] = crr.Instance{ID: o.containerID(found.ID), State: found.State}
+	}
 	for _, container := range request.Spec.Containers {
-		for _, found := range listed {
-			// Check all labels: the instances listed here may be stopped.
-			if found.Name != container.Name || found.PodNamespace != pod.Namespace || found.PodName != pod.Name {
+		delete(observed.Beside, container.Name)
+		for _, found := range ofPod {
+			if found.Name != container.Name {
 				continue
 			}
 			instance := crr.Instance{ID: o.containerID(found.ID), State: found.State}

@@ -63,7 +63,7 @@ func webPod() *corev1.Pod {
 func TestOnlyInstancesOfTheRequestedContainersAreSeen(t *testing.T) {
 	t.Parallel()
 	runtime := &listing{containers: []cri.Container{
-		listed("9", "app", "other", identity.StateRunning), listed("8", "log", "web", identity.StateRunning),
+		listed("9", "app", "other", identity.StateRunning), listed("8", "log", "web", identity.StateRunning), listed("3", "log", "web", identity.StateExited),
 		{ID: "7", Name: "app", PodNamespace: "other", PodName: "web", State: identity.StateRunning},
 		listed("6", "app", "web", identity.StateExited), listed("5", "app", "web", identity.StateExited), listed("4", "app", "web", identity.StateRunning),
 	}}
@@ -93,6 +93,9 @@ func TestOnlyInstancesOfTheRequestedContainersAreSeen(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" || len(observed.Instances) > 1 {
 			t.Errorf("%s: %+v (-want +got):\n%s", name, observed, diff)
+		}
+		if beside := observed.Beside["log"]; !tt.failed && (beside.ID.ID != "8" || beside.State != identity.StateRunning || len(observed.Beside) != 1) {
+			t.Errorf("%s: beside it %+v, want the newest instance of log", name, observed.Beside)
 		}
 	}
 }
