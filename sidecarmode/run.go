@@ -68,18 +68,9 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	file, digest, err := s.readConfig()
+	file, digest, err := s.configure(ctx)
 	if err != nil {
-		return err
-	}
-	s.first = file
-	s.state.setConfig(configState{File: c.file(), Digest: digest, Loaded: time.Now()})
-	s.condition = cmp.Or(file.SelfTestCondition, defaultCondition)
-	s.applyResourceLimits(file)
-	if s.manager, err = s.newManager(file); err != nil {
-		return err
-	}
-	if err := s.manager.LoadConfig(ctx, file); err != nil {
+		s.sayUnstarted(ctx, err)
 		return err
 	}
 	// Plugins end first. The goroutines that write their last results end after them.
@@ -97,6 +88,33 @@ func Run(ctx context.Context, c Config) error {
 		return s.work(ctx, writers, file, digest)
 	})
 	return group.Wait()
+}
+
+// configure reads the configuration and creates the plugins. There is no former configuration that it could use instead of an
+// invalid one: it is not kept across a restart.
+func (s *sidecar) configure(ctx context.Context) (file *config.File, digest string, err error) {
+	if file, digest, err = s.readConfig(); err != nil {
+		return nil, "", err
+	}
+	s.first = file
+	s.state.setConfig(configState{File: s.config.file(), Digest: digest, Loaded: time.Now()})
+	s.condition = cmp.Or(file.SelfTestCondition, defaultCondition)
+	s.applyResourceLimits(file)
+	if s.manager, err = s.newManager(file); err != nil {
+		return nil, "", err
+	}
+	return file, digest, s.manager.LoadConfig(ctx, file)
+}
+
+// sayUnstarted sends the Event of a configuration with which the sidecar cannot start.
+func (s *sidecar) sayUnstarted(ctx context.Context, err error) {
+	if s.events == nil {
+		return
+	}
+	s.sendEvent(result.Failed, "ConfigInvalid", "the sidecar cannot start, and kubelet starts it again until the file is valid: "+err.Error())
+	ended, end := context.WithCancel(ctx)
+	end()
+	s.events.Run(ended) // sends what waits
 }
 
 // assemble creates the parts that do not depend on the configuration file.

@@ -147,6 +147,26 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	})
 }
 
+// It keeps no former configuration, so the reason why it ends has to be found where a user looks: at the pod.
+func TestSidecarThatCannotStartWithItsConfigurationSaysSo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plugins:\n- name: http_probe\n  config: {endpionts: []}\n":                          "did you mean",
+		"plugins:\n- name: hot_update\n  config: {loadPatchType: none, fileDir: relative}\n": "not an absolute path",
+	} {
+		s := newStage(t)
+		s.mount(base + text)
+		if err := s.run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ended with %v, want %s", err, want)
+		}
+		for _, part := range []string{"ConfigInvalid", "the sidecar cannot start", want} {
+			if !s.api.saidEvent(part) {
+				t.Errorf("no Event with %s", part)
+			}
+		}
+	}
+}
+
 // Who cannot show the token does nothing; an empty token lets nobody in.
 func TestOwnAPIAsksForTheToken(t *testing.T) {
 	t.Parallel()

@@ -197,16 +197,29 @@ func (s *stage) mount(text string) {
 	}
 }
 
+func (s *stage) config(server *httptest.Server) sidecarmode.Config {
+	return sidecarmode.Config{
+		File: filepath.Join(s.dir, "config.yaml"), Namespace: "games", Pod: "gs-0", Container: "refit-sidecar",
+		API: &rest.Config{Host: server.URL, QPS: 1000, Burst: 1000}, Grace: 5 * time.Second, Version: "v0", Logger: slog.New(slog.NewTextHandler(s, nil)),
+	}
+}
+
+// run runs a sidecar that ends by itself.
+func (s *stage) run() error {
+	server := httptest.NewServer(s.api)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	return sidecarmode.Run(ctx, s.config(server))
+}
+
 func (s *stage) start() *stage {
 	s.t.Helper()
 	server := httptest.NewServer(s.api)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
-	config := sidecarmode.Config{
-		File: filepath.Join(s.dir, "config.yaml"), Namespace: "games", Pod: "gs-0", Container: "refit-sidecar",
-		API: &rest.Config{Host: server.URL, QPS: 1000, Burst: 1000}, Grace: 5 * time.Second, Version: "v0", Logger: slog.New(slog.NewTextHandler(s, nil)),
-	}
-	go func() { done <- sidecarmode.Run(ctx, config) }()
+	go func() { done <- sidecarmode.Run(ctx, s.config(server)) }()
 	s.end = sync.OnceValue(func() error {
 		cancel()
 		err := <-done

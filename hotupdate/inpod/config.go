@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -65,7 +66,7 @@ const (
 // Validate returns all errors at once.
 func (c *Config) Validate() error {
 	updater, err := c.updater(plugin.Host{})
-	errs := []error{err, updater.Validate()}
+	errs := []error{err, c.ownFields(&updater), updater.Validate()}
 	if c.LoadPatchType == "" && len(c.Reload) == 0 {
 		errs = append(errs, errors.New("loadPatchType or reload is needed; loadPatchType: none for a program that watches its files"))
 	}
@@ -79,6 +80,22 @@ func (c *Config) Validate() error {
 	}
 	if c.DetailAnnotationKey != "" {
 		errs = append(errs, config.CheckStorage([]config.Storage{{InKube: &config.InKube{AnnotationKey: c.DetailAnnotationKey}}}))
+	}
+	return errors.Join(errs...)
+}
+
+// ownFields checks fields that have another name in the configuration of the updater, and leaves the default there for one
+// with an error, so that it is reported once and by its own name.
+func (c *Config) ownFields(updater *hotupdate.Config) error {
+	var errs []error
+	if !filepath.IsAbs(c.dir()) {
+		errs, updater.Dir = append(errs, fmt.Errorf("fileDir %q: not an absolute path", c.FileDir)), DefaultDir
+	}
+	if c.KeepRevisions < 0 || c.KeepRevisions == 1 {
+		errs, updater.Keep = append(errs, fmt.Errorf("keepRevisions %d: want 2 or more, or 0 for the default", c.KeepRevisions)), 0
+	}
+	if c.MaxFiles < 0 {
+		errs, updater.Limits.MaxFiles = append(errs, fmt.Errorf("maxFiles %d: negative", c.MaxFiles)), 0
 	}
 	return errors.Join(errs...)
 }
@@ -119,8 +136,12 @@ func (c *Config) updater(host plugin.Host) (hotupdate.Config, error) {
 	errs = append(errs, err)
 	chain, err := c.chain()
 	errs = append(errs, err)
-	u.Reload, err = steps.Actions("reload", chain, host)
-	errs = append(errs, err)
+	if len(chain) > len(c.Reload) { // the step of loadPatchType, which has no place in the list
+		step, err := chain[0].Action(c.LoadPatchType, host)
+		u.Reload, errs = append(u.Reload, step), append(errs, err)
+	}
+	reload, err := steps.Actions("reload", c.Reload, host)
+	u.Reload, errs = append(u.Reload, reload...), append(errs, err)
 	u.Precheck, err = steps.Actions("precheck", c.Precheck, host)
 	errs = append(errs, err)
 	u.Verify, err = c.Verify.Verification(host)

@@ -53,15 +53,22 @@ func Actions(where string, all []Action, host plugin.Host) ([]action.Action, err
 	made := make([]action.Action, 0, len(all))
 	var errs []error
 	for i, a := range all {
-		step, name, err := a.step(host)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s[%d]: %w", where, i, err))
-		}
-		made = append(made, action.Action{
-			Name: cmp.Or(a.Name, name), Step: step, Timeout: seconds(a.TimeoutSeconds), Attempts: a.Attempts, Pause: seconds(a.PauseSeconds),
-		})
+		one, err := a.Action(fmt.Sprintf("%s[%d]", where, i), host)
+		errs = append(errs, err)
+		made = append(made, one)
 	}
 	return made, errors.Join(errs...)
+}
+
+// Action translates one step; where is for messages.
+func (a Action) Action(where string, host plugin.Host) (action.Action, error) {
+	step, name, err := a.step(host)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", where, err)
+	}
+	return action.Action{
+		Name: cmp.Or(a.Name, name), Step: step, Timeout: seconds(a.TimeoutSeconds), Attempts: a.Attempts, Pause: seconds(a.PauseSeconds),
+	}, err
 }
 
 func (a Action) step(host plugin.Host) (step action.Step, name string, err error) {
@@ -69,6 +76,9 @@ func (a Action) step(host plugin.Host) (step action.Step, name string, err error
 	if a.Signal != nil {
 		given++
 		sig, parseErr := signal.Parse(a.Signal.SignalName)
+		if parseErr != nil {
+			parseErr = fmt.Errorf("signalName: %w", parseErr)
+		}
 		err = errors.Join(err, parseErr, a.Signal.Validate())
 		finder := process.Finder{Config: a.Signal.Config, FS: host.Processes, Observed: host.Observed}
 		step, name = action.Signal{Signaler: signaler{finder, sig}}, "signal "+a.Signal.SignalName
