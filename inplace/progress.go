@@ -67,7 +67,7 @@ func (v *view) awaitContainer(container *corev1.Container) *Decision {
 		return wait(container.Name, "waiting for kubelet to report container %s", container.Name)
 	}
 	if !v.observed() {
-		return wait(container.Name, "waiting for kubelet to see the change of container %s", container.Name)
+		return v.awaitObserved(v.lastWritten(container.Name))
 	}
 	if imageChanged && !v.hasImage(container, status) || status.State.Running == nil {
 		if d := v.startProblem(status); d != nil && !v.ofSuperseded(container, status) {
@@ -81,6 +81,23 @@ func (v *view) awaitContainer(container *corev1.Container) *Decision {
 		return v.awaitEnvironment(container, status)
 	}
 	return nil
+}
+
+// awaitObserved waits for kubelet to act on the present spec, in which these containers have been changed.
+func (v *view) awaitObserved(changed []string) *Decision {
+	return wait(changed[0], "waiting for kubelet to see the change of %s", names(changed))
+}
+
+// lastWritten returns the containers of the last batch that was written to the pod, or, if the record has none, otherwise: these
+// are what kubelet has not seen, and not those of earlier batches.
+func (v *view) lastWritten(otherwise ...string) []string {
+	for _, batch := range slices.Backward(v.record.State.ContainerBatchesRecord) {
+		last := slices.DeleteFunc(slices.Clone(batch.Containers), func(name string) bool { return plan.Find(&v.pod.Spec, name) == nil })
+		if len(last) > 0 {
+			return last
+		}
+	}
+	return otherwise
 }
 
 // envBegun reports whether new metadata has been written for the container. Records of OpenKruise do not always name

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -29,5 +30,38 @@ func TestRestartForMetadataOfWhichOnlyTheSecondIsKnownWaitsForTheWholeSecond(t *
 	v.record.State.ContainerBatchesRecord = append(batches, v.record.State.ContainerBatchesRecord...)
 	if got, want := v.metadataObserved("app"), next.Add(time.Second+metadataDelay); !got.Equal(want) {
 		t.Errorf("written again: %s, want %s", got, want)
+	}
+}
+
+// The record has all containers that the update has changed. Only those of the last write can be what kubelet has not seen.
+func TestWaitForKubeletNamesTheContainersThatWereWrittenLast(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Unix(1e9, 0))
+	batch := func(containers ...string) v1beta1.InPlaceUpdateContainerBatch {
+		return v1beta1.InPlaceUpdateContainerBatch{Timestamp: at, Containers: containers}
+	}
+	for name, tt := range map[string]struct {
+		batches   []v1beta1.InPlaceUpdateContainerBatch
+		resources bool
+		want      string
+	}{
+		"one after another":                {[]v1beta1.InPlaceUpdateContainerBatch{batch("app"), batch("log")}, false, "container log"},
+		"after the resources":              {[]v1beta1.InPlaceUpdateContainerBatch{batch("app"), batch("log")}, true, "container log"},
+		"two at once":                      {[]v1beta1.InPlaceUpdateContainerBatch{batch("app"), batch("log", "web")}, false, "containers log, web"},
+		"of a container that is not there": {[]v1beta1.InPlaceUpdateContainerBatch{batch("app"), batch("gone")}, false, "container app"},
+		"no record of writes":              {nil, false, "container app"},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: corev1.PodStatus{ObservedGeneration: 2}}
+		last := map[string]v1beta1.InPlaceUpdateContainerStatus{}
+		for _, container := range []string{"app", "log", "web"} {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container, Image: container + ":2"})
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: container, ImageID: "sha256:1"})
+			last[container] = v1beta1.InPlaceUpdateContainerStatus{ImageID: "sha256:1"}
+		}
+		state := v1beta1.InPlaceUpdateState{ContainerBatchesRecord: tt.batches, LastContainerStatuses: last, UpdateImages: true, UpdateResources: tt.resources}
+		v := &view{pod: pod, record: &record.Record{State: state}, now: at.Time}
+		if got := v.awaitBegun(); got == nil || got.Kind != KindWait || got.Message != "waiting for kubelet to see the change of "+tt.want {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
 	}
 }

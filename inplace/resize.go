@@ -21,8 +21,8 @@ func (v *view) awaitResize() *Decision {
 		}
 		return wait("", "waiting for kubelet to resize the containers")
 	}
-	if changed := v.changed(); !v.observed() && len(changed) > 0 { // written after the resources
-		return wait(changed[0], "waiting for kubelet to see the change of %s", names(changed))
+	if changed := v.lastWritten(v.changed()...); !v.observed() && len(changed) > 0 { // written after the resources
+		return v.awaitObserved(changed)
 	}
 	if !v.observed() {
 		return wait("", "waiting for kubelet to see the new resources")
