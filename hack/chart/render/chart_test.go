@@ -250,7 +250,7 @@ func TestValues(t *testing.T) {
 			},
 		},
 		"monitoring": {
-			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}, scrapeTimeout: 5s, relabelings: [{targetLabel: node}]}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}",
+			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}, scrapeTimeout: 5s, relabelings: [{targetLabel: node}]}, prometheusRule: {enabled: true}, dashboard: {enabled: true, annotations: {grafana_folder: Refit}}}",
 			want: map[string]string{
 				"PodMonitor/refit-daemon {.spec.podMetricsEndpoints[0].authorization.credentials} {.metadata.labels.release}":                     `{"key":"token","name":"refit-metrics-token"} prometheus`,
 				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].port} {.spec.podMetricsEndpoints[0].scheme}":                              "metrics https",
@@ -259,6 +259,7 @@ func TestValues(t *testing.T) {
 				"PrometheusRule/refit {.spec.groups[*].name}":           "refit.recording refit.alerts",
 				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitCertificateExpires RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
 				"PrometheusRule/refit {.spec.groups[1].rules[3].expr}":  "refit_exec_probe_delay_ratio > 2", "ConfigMap/refit-dashboard {.metadata.labels.grafana_dashboard}": "1",
+				"ConfigMap/refit-dashboard {.metadata.annotations.grafana_folder}": "Refit",
 			},
 		},
 		"alerts in place of kruise-daemon": {
