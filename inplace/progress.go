@@ -88,8 +88,8 @@ func (v *view) awaitObserved(changed []string) *Decision {
 	return wait(changed[0], "waiting for kubelet to see the change of %s", names(changed))
 }
 
-// lastWritten returns the containers of the last batch that was written to the pod, or, if the record has none, otherwise: these
-// are what kubelet has not seen, and not those of earlier batches.
+// lastWritten returns the containers of the last batch that was written to the pod, or, if the record has none, otherwise. Kubelet
+// has seen the changes of earlier batches.
 func (v *view) lastWritten(otherwise ...string) []string {
 	for _, batch := range slices.Backward(v.record.State.ContainerBatchesRecord) {
 		last := slices.DeleteFunc(slices.Clone(batch.Containers), func(name string) bool { return plan.Find(&v.pod.Spec, name) == nil })
