@@ -33,15 +33,24 @@ func (e *Engine) Next(ctx context.Context, pod identity.Pod) (recheck.At, error)
 		return recheck.At{}, nil
 	}
 	again, err := e.step(ctx, pod, open[0], e.nextDeadline(open))
-	errs := []error{err}
+	due, waiting := e.waitInLine(ctx, pod, open)
+	return again.Or(due.Time), errors.Join(err, waiting)
+}
+
+// waitInLine writes the status of the requests that wait for the first one of a queue. Each names the one in front of it.
+func (e *Engine) waitInLine(ctx context.Context, pod identity.Pod, open []*crr.Request) (again recheck.At, err error) {
+	front := open[0]
 	for _, waiting := range open[1:] {
-		due, err := e.wait(ctx, pod, waiting, open[0])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("update the status of request %s, which waits: %w", waiting.Name, err))
+		due, failed := e.wait(ctx, pod, waiting, front)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("update the status of request %s, which waits: %w", waiting.Name, failed))
 		}
 		again = again.Or(due.Time)
+		if stored := e.get(waiting.UID); stored != nil && !crr.Completed(stored) {
+			front = stored
+		}
 	}
-	return again, errors.Join(errs...)
+	return again, err
 }
 
 // nextDeadline returns the earliest deadline of a pod's requests, or zero if there is none. Deadlines that have passed
@@ -57,13 +66,11 @@ func (e *Engine) nextDeadline(queue []*crr.Request) time.Time {
 	return next.Time
 }
 
-// wait writes into the status of a request that it waits for another request, or ends it if its deadline has passed.
-func (e *Engine) wait(ctx context.Context, pod identity.Pod, request, behind *crr.Request) (recheck.At, error) {
+// wait writes into the status of a request that it waits for the request directly in front of it, or ends it if its
+// deadline has passed. The request in front seldom changes, so that a queue costs one write for each request in it.
+func (e *Engine) wait(ctx context.Context, pod identity.Pod, request, front *crr.Request) (recheck.At, error) {
 	now := time.Now()
-	decision := crr.Wait(request, behind, e.Options, e.ClockOffset(), now)
-	if request.Status.Phase == decision.Status.Phase {
-		decision.Status.Message = request.Status.Message // which request it waits for is not worth a write each time
-	}
+	decision := crr.Wait(request, front, e.Options, e.ClockOffset(), now)
 	stored, err := e.write(ctx, request, decision.Status)
 	if stored == nil || !crr.Completed(stored) {
 		return decision.Again, err

@@ -105,26 +105,6 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 	}
 }
 
-// A queue of requests costs one write for each that waits, and not one more whenever another is the first. The sidecar
-// also says that no daemon is needed for it.
-func TestWaitingRequestIsWrittenOnce(t *testing.T) {
-	t.Parallel()
-	for _, signalsOnly := range []bool{false, true} {
-		s := &store{conditions: true}
-		e, _ := engineOn(newWorld(), s, signalsOnly)
-		waiting, behind := requestAt("1"), requestAt("1")
-		e.Put(key, waiting)
-		for _, behind.Name = range []string{"first", "second"} {
-			if _, err := e.wait(t.Context(), key, e.get("u"), behind); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if status := e.get("u").Status; len(s.written) != 1 || !strings.Contains(status.Message, "first") || (len(status.Conditions) == 1) != signalsOnly {
-			t.Errorf("signals only %t: %d writes: %+v", signalsOnly, len(s.written), status)
-		}
-	}
-}
-
 func TestWritesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	request := requestAt("1")
