@@ -88,8 +88,9 @@ func Job(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Time) D
 		deadline := d.Status.StartTime.Add(time.Duration(*s) * time.Second)
 		if !now.Before(deadline) && !count.all() {
 			why := fmt.Sprintf("%d of %d nodes have the image after activeDeadlineSeconds %d", d.Status.Succeeded, d.Status.Desired, *s)
+			details := count.atDeadline()
 			count.giveUp()
-			d.end(ReasonDeadlineExceeded, why, join(image.MessageDeadline, count.details()), now)
+			d.end(ReasonDeadlineExceeded, join(why, details), join(image.MessageDeadline, details), now)
 			return d
 		}
 		d.LookAt(deadline)
@@ -135,6 +136,8 @@ type tally struct {
 	full      []string // NodeImages without space, and how much they contain
 	queued    []string // NodeImages on which the job waits for other pulls of its namespace, and how many they are
 	idle      []string // nodes that have not begun the pull, with the reason
+	tried     []string // nodes whose pull has begun and not ended
+	told      []string // the ones of them that report more than the phase, with what they report
 	why       string   // the message of one failure
 }
 
@@ -194,8 +197,14 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 		default:
 			s.Active++
 			t.open = append(t.open, node.Name)
-			if why := d.idle(job, tag, image.TagStatus(&node.Status, reference), now); why != "" {
+			said := reportOf(job, tag, image.TagStatus(&node.Status, reference))
+			if why := d.idle(said, now); why != "" {
 				t.idle = append(t.idle, node.Name+": "+why)
+			} else if said.tried() {
+				t.tried = append(t.tried, node.Name+": "+string(said.said.Phase))
+				if said.said.Message != "" {
+					t.told = append(t.told, node.Name+": "+said.said.Message)
+				}
 			}
 		}
 	}

@@ -21,8 +21,40 @@ func (t tally) details() string {
 	if t.status.Desired == 0 {
 		return "no node is selected"
 	}
-	parts := slices.DeleteFunc([]string{t.noRoom(), t.waits(), t.failures()}, func(part string) bool { return part == "" })
-	return clip(strings.Join(parts, image.MessageSeparator))
+	return clip(joined(t.noRoom(), t.waits(), t.failures()))
+}
+
+// atDeadline returns what the nodes report when the job ends at its deadline, or "". The failed ones come first, because
+// the end of a long text is left out.
+func (t tally) atDeadline() string {
+	if t.status.Desired == 0 {
+		return t.details()
+	}
+	return clip(joined(t.failures(), t.unended(), t.unbegun(), t.noRoom(), t.waits()))
+}
+
+// unended returns what the nodes report whose pull has begun and not ended, or "". The example is a node with a message, if there is one.
+func (t tally) unended() string {
+	if len(t.tried) == 0 {
+		return ""
+	}
+	example := slices.Min(t.tried)
+	if len(t.told) > 0 {
+		example = slices.Min(t.told)
+	}
+	return fmt.Sprintf("%d of %d nodes have not ended, for example %s", len(t.tried), t.status.Desired, example)
+}
+
+func (t tally) unbegun() string {
+	if len(t.unstarted) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes were not begun within parallelism", len(t.unstarted), t.status.Desired)
+}
+
+// joined joins the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), image.MessageSeparator)
 }
 
 // waits returns why nodes have not begun to pull, or "".

@@ -70,7 +70,7 @@ func TestNodesThatHaveNotEndedAtTheDeadlineHaveFailed(t *testing.T) {
 	c.now = now.Add(time.Minute)
 	c.look()
 	s := c.job.Status
-	if s.Desired != 5 || s.Succeeded != 2 || s.Failed != 3 || s.Active != 0 || strings.Join(s.FailedNodes, " ") != "node-2 node-3 node-4" || s.Message != "job exceeds activeDeadlineSeconds" {
+	if s.Desired != 5 || s.Succeeded != 2 || s.Failed != 3 || s.Active != 0 || strings.Join(s.FailedNodes, " ") != "node-2 node-3 node-4" || s.Message != "job exceeds activeDeadlineSeconds; 2 of 5 nodes have not ended, for example node-2: Pulling; 1 of 5 nodes were not begun within parallelism" {
 		t.Errorf("%+v", s)
 	}
 	c = newCluster(t, 3, job(deadline))
@@ -78,8 +78,27 @@ func TestNodesThatHaveNotEndedAtTheDeadlineHaveFailed(t *testing.T) {
 	c.answer(v1beta1.ImagePhaseFailed, "404")
 	c.now = now.Add(time.Minute)
 	c.look()
-	if s := c.job.Status; s.Failed != 3 || strings.Join(s.FailedNodes, " ") != "node-0 node-1 node-2" || s.Message != "job exceeds activeDeadlineSeconds; 3 of 3 nodes failed, for example node-0: 404" {
+	if s := c.job.Status; s.Failed != 3 || strings.Join(s.FailedNodes, " ") != "node-0 node-1 node-2" || s.Message != "job exceeds activeDeadlineSeconds; 2 of 3 nodes failed, for example node-0: 404; 1 of 3 nodes were not begun within parallelism" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// The last error of a node that goes on trying is what tells why the job has not ended in time.
+func TestJobAtItsDeadlineSaysWhatNodesReport(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, job(func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.ActiveDeadlineSeconds = new(int64(60)) }))
+	c.look()
+	c.answer(v1beta1.ImagePhaseWaiting, "attempt 2 of 4 failed: no such image; the next attempt is in 4s"+strings.Repeat("!", 1000))
+	c.now = now.Add(time.Minute)
+	c.look()
+	s := c.job.Status
+	const want = "; 2 of 2 nodes have not ended, for example node-0: attempt 2 of 4 failed: no such image; the next attempt is in 4s"
+	if !strings.HasPrefix(s.Message, "job exceeds activeDeadlineSeconds"+want) || len(s.Message) > 600 {
+		t.Errorf("%q", s.Message)
+	}
+	failed := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionPullFailed)
+	if !strings.HasPrefix(failed.Message, "0 of 2 nodes have the image after activeDeadlineSeconds 60"+want) || len(failed.Message) > 600 {
+		t.Errorf("%q", failed.Message)
 	}
 }
 

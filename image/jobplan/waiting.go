@@ -3,6 +3,8 @@ package jobplan
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
 )
@@ -15,8 +17,14 @@ const (
 	queuedDelay = time.Minute
 )
 
-// idle returns why a node has not begun a pull, or "" if it has, or if the pull was requested a short time ago.
-func (d *Decision) idle(job *v1beta1.ImagePullJob, tag *v1beta1.ImageTagSpec, tagSaid *v1beta1.ImageTagStatus, now time.Time) string {
+// report is what a node reports about the pull that a job has requested.
+type report struct {
+	created *metav1.Time
+	// said is nil if the node has reported nothing about it.
+	said *v1beta1.ImageNamespaceStatus
+}
+
+func reportOf(job *v1beta1.ImagePullJob, tag *v1beta1.ImageTagSpec, tagSaid *v1beta1.ImageTagStatus) report {
 	said := image.NamespaceStatus(tagSaid, job.Namespace)
 	version, created := tag.Version, tag.CreatedAt
 	if is := image.NamespaceSpec(tag, job.Namespace); is != nil {
@@ -25,15 +33,27 @@ func (d *Decision) idle(job *v1beta1.ImagePullJob, tag *v1beta1.ImageTagSpec, ta
 			version = is.Version
 		}
 	}
-	reported := said != nil && said.Version == version
-	if created == nil || reported && (said.Phase == v1beta1.ImagePhasePulling || said.Message != "") { // it has been tried
+	if said != nil && said.Version != version {
+		said = nil
+	}
+	return report{created: created, said: said}
+}
+
+// tried reports whether the node has begun the pull.
+func (r report) tried() bool {
+	return r.said != nil && (r.said.Phase == v1beta1.ImagePhasePulling || r.said.Message != "")
+}
+
+// idle returns why a node has not begun a pull, or "" if it has, or if the pull was requested a short time ago.
+func (d *Decision) idle(r report, now time.Time) string {
+	if r.created == nil || r.tried() {
 		return ""
 	}
-	if at := created.Add(noticed); now.Before(at) {
+	if at := r.created.Add(noticed); now.Before(at) {
 		d.LookAt(at)
 		return ""
 	}
-	if !reported {
+	if r.said == nil {
 		return "the daemon of the node has not reported the pull"
 	}
 	return "other pulls come first"
