@@ -1,5 +1,5 @@
-// Package logs shows the log of a container across its restarts: the end of the log of the previous instance, and the log
-// of the current one.
+// Package logs shows the log of a container across its restarts: the end of the log of the latest instance that has ended, as far
+// as kubelet knows it, and the log of the current one.
 package logs
 
 import (
@@ -111,7 +111,9 @@ func (r *reader) status(pod *corev1.Pod) *corev1.ContainerStatus {
 	return kubelet.StatusOf(pod, r.Container)
 }
 
-// previous writes the end of the log of the previous instance, if there was one.
+// previous writes the end of the log of the latest ended instance that kubelet reports, if there was one. It is the previous instance
+// if there was one restart. After more of them the instances between it and the present one may have been removed, by a restart that
+// skips kubelet's back-off; nothing in the pod says so.
 func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 	status := r.status(pod)
 	if status == nil || status.RestartCount == 0 {
@@ -122,7 +124,14 @@ func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 		fmt.Fprintf(r.out, "==> %s: the previous instance has been removed, and its log with it <==\n", r.Container)
 		return nil
 	}
-	fmt.Fprintf(r.out, "==> %s: previous instance %s, ended %s with exit code %d <==\n", r.Container, short(last.ContainerID), clock(last.FinishedAt.Time), last.ExitCode)
+	if last.ContainerID != "" && last.ContainerID == status.ContainerID { // kubelet has not started the next one: present shows it
+		return nil
+	}
+	which := "previous instance"
+	if status.RestartCount > 1 {
+		which = "latest ended instance that kubelet reports,"
+	}
+	fmt.Fprintf(r.out, "==> %s: %s %s, ended %s with exit code %d <==\n", r.Container, which, short(last.ContainerID), clock(last.FinishedAt.Time), last.ExitCode)
 	err := r.begin(ctx, &corev1.PodLogOptions{Previous: true})
 	if errors.Is(err, errGone) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
 		fmt.Fprintln(r.out, "its log is gone")

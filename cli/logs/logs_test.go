@@ -74,9 +74,13 @@ func TestBothSidesOfARestart(t *testing.T) {
 		"removed":          {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{} }, container: "app", open: texts("", "hello"), want: "==> app: the previous instance has been removed, and its log with it <==\n" + present},
 		"first instance":   {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 0 }, container: "app", open: texts("", "hello"), want: "==> app: instance second, since 12:00:00 UTC, restarts 0 <==\nhello\n"},
 		"only container":   {change: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
-		"none named":       {open: texts("", ""), code: console.ExitRefused},
-		"no such":          {container: "db", open: texts("", ""), code: console.ExitRefused},
-		"not yet started":  {container: "log", open: texts("", ""), code: console.ExitFailed},
+		"of several":       {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 5 }, container: "app", open: texts("bye", "hello"), want: "==> app: latest ended instance that kubelet reports, first, ended 11:59:59 UTC with exit code 143 <==\nbye\n==> app: instance second, since 12:00:00 UTC, restarts 5 <==\nhello\n"},
+		"in back-off": {change: func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].ContainerID, p.Status.ContainerStatuses[0].State = "containerd://first", corev1.ContainerState{}
+		}, container: "app", open: texts("bye", "bye"), want: "==> app: instance first, which does not run, restarts 1 <==\nbye\n"},
+		"none named":      {open: texts("", ""), code: console.ExitRefused},
+		"no such":         {container: "db", open: texts("", ""), code: console.ExitRefused},
+		"not yet started": {container: "log", open: texts("", ""), code: console.ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,8 @@ import (
 
 const logsLong = `Show the log of a container on both sides of its last restart: the end of the previous instance, and the present one. With
 --follow it goes on with the instances that come after further restarts, where "kubectl logs --follow" ends.
+After several restarts the first is the latest ended instance that kubelet reports: a restart that skips kubelet's back-off removes
+the instance that it stops, and its log.
 A log whose stream ends while the instance is running, for example because kubelet is restarted, is opened again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
