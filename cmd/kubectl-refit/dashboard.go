@@ -23,7 +23,7 @@ The pages are served on 127.0.0.1, and need the token in the address that is pri
 --read-only refuses actions. --record writes a RestartRollout or the update of an InPlaceUpdatePolicy, as it is now, into one file of HTML,
 and ends.
 
-Exit codes: 0 ended by Ctrl-C or recorded, 1 failed, 2 wrong usage.`
+Exit codes: 0 ended by Ctrl-C or recorded, 1 failed, 2 refused or wrong usage.`
 
 func dashboardCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := dashboard.Config{Now: time.Now}

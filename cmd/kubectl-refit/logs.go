@@ -22,7 +22,7 @@ After several restarts the first is the latest ended instance that kubelet repor
 the instance that it stops, and its log.
 A log whose stream ends while the instance is running, for example because kubelet is restarted, is opened again.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage, 130 interrupted.`
 
 func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config logs.Config

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,7 @@ var served = map[string][]metav1.APIResource{
 	"/apis/apps.kruise.io/v1beta1": {
 		{Name: "containerrecreaterequests", Kind: "ContainerRecreateRequest", Namespaced: true}, {Name: "podprobemarkers", Kind: "PodProbeMarker", Namespaced: true},
 		{Name: "sidecarsets", Kind: "SidecarSet"}, {Name: "nodepodprobes", Kind: "NodePodProbe"},
+		{Name: "imagepulljobs", Kind: "ImagePullJob", Namespaced: true},
 	},
 	"/apis/refit.dev/v1alpha1": {
 		{Name: "restartrollouts", Kind: "RestartRollout", Namespaced: true}, {Name: "restartschedules", Kind: "RestartSchedule", Namespaced: true},
@@ -36,6 +38,12 @@ var served = map[string][]metav1.APIResource{
 
 // emptyServer is an API server without objects.
 func emptyServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	return serve(t, emptyAnswer)
+}
+
+// serve is an API server that answers requests about objects in this way.
+func serve(t *testing.T, about func(path string) (code int, answer any)) *httptest.Server {
 	t.Helper()
 	groups := metav1.APIGroupList{}
 	for path := range served {
@@ -54,7 +62,7 @@ func emptyServer(t *testing.T) *httptest.Server {
 		case r.URL.Path == "/apis":
 			answer = groups
 		default:
-			if code, answer = emptyAnswer(r.URL.Path); code == 0 {
+			if code, answer = about(r.URL.Path); code == 0 {
 				t.Errorf("unexpected request %s %s", r.Method, r.URL)
 			}
 		}
@@ -88,14 +96,13 @@ func emptyAnswer(path string) (code int, answer any) {
 	return 0, nil
 }
 
-// Scripts search for the words of kubectl.
-func TestObjectThatIsNotThereIsSaidInTheWordsOfKubectl(t *testing.T) {
-	t.Parallel()
-	server := emptyServer(t)
+// ofNothing returns command lines about an object that is not there, with its resource.
+func ofNothing(t *testing.T) map[string]string {
+	t.Helper()
 	page := filepath.Join(t.TempDir(), "page.html")
 	const pods, deployments, policies = "pods", "deployments.apps", "inplaceupdatepolicies.refit.dev"
 	const rollouts, schedules, sets, requests = "restartrollouts.refit.dev", "restartschedules.refit.dev", "sidecarsets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io"
-	for line, resource := range map[string]string{
+	return map[string]string{
 		"restart pod/nope -c app": pods, "restart pod nope --dry-run": pods, "restart deployment/nope": deployments,
 		"set image pod/nope app=app:2": pods, "set resources pod/nope -c app --requests=cpu=1": pods, "set env pod/nope A=b": pods,
 		"set image deployment/nope app=app:2": deployments, "set image inplaceupdatepolicy/nope app=app:2 --dry-run": policies,
@@ -117,15 +124,53 @@ func TestObjectThatIsNotThereIsSaidInTheWordsOfKubectl(t *testing.T) {
 		"rollout resume inplaceupdatepolicy.refit.dev nope": policies, "timeline containerrecreaterequest.apps.kruise.io/nope": requests,
 		"why deployment.apps/nope": deployments, "set image deployment.apps/nope app=app:2": deployments,
 		"dashboard restartrollout/nope --record=" + page: rollouts, "dashboard iup/nope --record=" + page: policies,
-	} {
+	}
+}
+
+// run runs a command line against a server.
+func run(t *testing.T, server *httptest.Server, line string) error {
+	t.Helper()
+	root := command("test")
+	root.SetArgs(append(strings.Fields(line), "--server="+server.URL, "--kubeconfig=", "--namespace=default"))
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	return root.ExecuteContext(t.Context())
+}
+
+// Scripts search for the words of kubectl.
+func TestObjectThatIsNotThereIsSaidInTheWordsOfKubectl(t *testing.T) {
+	t.Parallel()
+	server := emptyServer(t)
+	for line, resource := range ofNothing(t) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			root := command("test")
-			root.SetArgs(append(strings.Fields(line), "--server="+server.URL, "--kubeconfig=", "--namespace=default"))
-			root.SetOut(io.Discard)
-			root.SetErr(io.Discard)
-			err := root.ExecuteContext(t.Context())
+			err := run(t, server, line)
 			if want := fmt.Sprintf("Error from server (NotFound): %s %q not found", resource, "nope"); err == nil || console.Line(err) != want || console.ExitCode(err) != console.ExitFailed {
+				t.Errorf("exit code %d: %v", console.ExitCode(err), err)
+			}
+		})
+	}
+}
+
+// A missing right has the same exit code in all commands, whatever they would read or write first.
+func TestMissingRightIsARefusal(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(path string) (int, any) {
+		status := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "nope", errors.New("not allowed")).Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		return http.StatusForbidden, status
+	})
+	lines := ofNothing(t)
+	for _, line := range []string{
+		"status", "watch", "probe ls -A", "schedule ls", "sidecarset status", "pull nginx:1", "restart -l app=web", "restart deployment -l app=web", "timeline crr/nope",
+		"files update -l app=web --version=2 --url=https://files.example.com/a",
+	} {
+		lines[line] = ""
+	}
+	for line := range lines {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			if err := run(t, server, line); console.ExitCode(err) != console.ExitRefused || !apierrors.IsForbidden(err) {
 				t.Errorf("exit code %d: %v", console.ExitCode(err), err)
 			}
 		})

@@ -16,7 +16,7 @@ A probe whose container or port a pod does not have is Unknown, and its message 
 
 With --output=name, json and the like, the objects are printed from which the rows were read: NodePodProbes and pods, each once.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage.`
 
 func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := probecli.Config{Now: time.Now}

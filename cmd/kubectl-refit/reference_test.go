@@ -21,8 +21,8 @@ const referenceHead = `# kubectl refit
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed |
-| 2 | refused, and nothing has been changed; or wrong usage |
+| 1 | failed; also if there is no such object, or if none matches ` + "`--selector`" + ` |
+| 2 | refused, also for a missing right, and nothing has been changed; or wrong usage |
 | 124 | not done within ` + "`--timeout`; `restart`, `pull` and `set` for a workload continue in the cluster, `set` for a pod see [inplace.md](inplace.md#if-a-command-ends-before-the-update)" + ` |
 | 130 | interrupted; the same, and the message says how to follow, stop or continue it |
 
@@ -32,8 +32,8 @@ Output:
 - On a narrow terminal the table of ` + "`restart`" + ` first leaves out container IDs, then it cuts names. ` + "`... and N more`" + ` stands for pods without a line.
 - Without a terminal each change is printed as a line.
 - Only what is updated in place is cut to the width of the terminal. Lists and plans are printed whole.
-- ` + "`--output` has the formats of `kubectl get`: `wide`, `name`, `json`, `yaml`, `jsonpath=`, `go-template=`, `custom-columns=` and their forms with `-file`" + `,
-  apart from ` + "`custom-columns-file`" + `. Commands that print text instead of objects name theirs.
+- ` + "`--output` has the formats of `kubectl get`: `name`, `json`, `yaml`, `jsonpath=`, `go-template=`, `custom-columns=` and their forms with `-file`" + `,
+  apart from ` + "`custom-columns-file`; `wide` is for commands that list objects in a table" + `. Commands that print text instead of objects name theirs.
 
 Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release). kubectl's
 completion then completes ` + "`kubectl refit`" + ` too: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of

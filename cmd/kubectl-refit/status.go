@@ -18,11 +18,11 @@ ImagePullJobs that are in progress or ended in the last hour; who asked for them
 Below that are RestartSchedules, with their next and last run, and RestartTriggers: workloads that are restarted when a ConfigMap or
 Secret has changed. RestartTriggers are left out for users who may not read them.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage.`
 
 const watchLong = `Print a line whenever a ContainerRecreateRequest, a RestartRollout, an InPlaceUpdatePolicy or an ImagePullJob has changed, until Ctrl-C.
 
-Exit codes: 0 ended by Ctrl-C, 1 failed, 2 wrong usage.`
+Exit codes: 0 ended by Ctrl-C, 1 failed, 2 refused or wrong usage.`
 
 func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := status.Config{Now: time.Now}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -75,7 +77,11 @@ func (t *targets) ofKinds(args []string) ([]rolloutcli.Target, error) {
 	}
 	infos, err := resource.NewBuilder(t.connection).Unstructured().ContinueOnError().NamespaceParam(namespace).DefaultNamespace().
 		LabelSelectorParam(t.selector).ResourceTypeOrNameArgs(false, strings.Join(args, ",")).Flatten().Do().Infos()
-	if err != nil {
+	var several utilerrors.Aggregate
+	switch {
+	case errors.As(err, &several): // it hides the reason of the API server
+		return nil, errors.Join(several.Errors()...)
+	case err != nil:
 		return nil, err
 	}
 	found := targetsOf(infos, namespace)

@@ -18,7 +18,7 @@ for the pods that an InPlaceUpdatePolicy has updated to the present template. Ea
 that is not recorded anywhere is shown as not known, with the reason. What has not happened yet is shown as not yet, with what comes
 before it.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage.`
 
 func timelineCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config timeline.Config

@@ -30,7 +30,7 @@ exists; probes are known from Events, which the cluster keeps for an hour.
 For a Deployment, StatefulSet or DaemonSet: what its update in place waits for. Its InPlaceUpdatePolicy with the conditions, and each pod
 in the order of the updates, with its state and why it is not updated yet.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`
+Exit codes: 0 done, 1 failed, 2 refused or wrong usage.`
 
 func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config

@@ -228,7 +228,11 @@ func (u *updater) pull(ctx context.Context, update *plan.Update) error {
 // finish follows an update to its end and prints the final state of the pod.
 func (u *updater) finish(ctx context.Context) error {
 	if err := u.follow(ctx); err != nil {
-		return err
+		var refused *plan.RefusedError
+		if errors.As(err, &refused) { // this part of the change has been dropped
+			return err
+		}
+		return console.Begun(err)
 	}
 	if err := u.superseded(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 const (
 	ExitDone    = 0
 	ExitFailed  = 1
-	ExitRefused = 2   // the change cannot be made in place, or the command line is wrong; nothing has been changed
+	ExitRefused = 2   // the change cannot be made in place, a right is missing, or the command line is wrong; nothing has been changed
 	ExitTimeout = 124 // like timeout(1)
 	// ExitInterrupted is the exit code of a command that SIGINT has ended in a shell.
 	ExitInterrupted = 130
@@ -30,6 +30,7 @@ type refusal interface {
 // ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var refused refusal
+	var begun *begunError
 	switch {
 	case err == nil:
 		return ExitDone
@@ -37,12 +38,27 @@ func ExitCode(err error) int {
 		return ExitTimeout
 	case errors.Is(err, ErrInterrupted):
 		return ExitInterrupted
-	case errors.As(err, &refused), errors.Is(err, ErrUsage), errors.Is(err, ErrRefused):
+	case errors.As(err, &begun):
+		return ExitFailed
+	case errors.As(err, &refused), errors.Is(err, ErrUsage), errors.Is(err, ErrRefused), apierrors.IsForbidden(err):
 		return ExitRefused
 	default:
 		return ExitFailed
 	}
 }
+
+// Begun marks an error of a command that has changed something before it: the exit code [ExitRefused] would say the contrary.
+func Begun(err error) error {
+	if ExitCode(err) != ExitRefused {
+		return err
+	}
+	return &begunError{err}
+}
+
+type begunError struct{ err error }
+
+func (e *begunError) Error() string { return e.err.Error() }
+func (e *begunError) Unwrap() error { return e.err }
 
 // Message returns the text of an error for the user. In wrong usage it says what is wrong, without the word for all of these errors.
 func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ") }

@@ -66,7 +66,7 @@ func (r *restarter) pod(ctx context.Context, name string) error {
 	if !r.Wait {
 		return r.Made.Ended(r.API.Scheme(), request)
 	}
-	return r.followRequest(ctx, request, began)
+	return console.Begun(r.followRequest(ctx, request, began))
 }
 
 // generateName returns a prefix for a generated object name.

@@ -78,6 +78,9 @@ func Run(ctx context.Context, config Config, targets ...Target) error {
 			}
 		}
 		if err := restart(ctx, config, target); err != nil {
+			if i > 0 {
+				err = console.Begun(err)
+			}
 			return withRest(console.Ended(ctx, err), targets[i+1:])
 		}
 	}

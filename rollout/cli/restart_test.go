@@ -154,7 +154,7 @@ func TestRunFollowsARestartToItsEnd(t *testing.T) {
 		"workload":          {"deployment/web", crr.Outcome{}, 0, []string{"restart container app of 2 pods of deployment/web", "2 of 2 pods"}},
 		"workload, failed":  {"deployment/web", failed, 1, []string{"pod web-abc-1: StopFailed: runtime is gone", "RestartRollout web-x: R"}},
 		"no such workload":  {"deployment/gone", crr.Outcome{}, 1, []string{"not found"}},
-		"no such pods":      {"selector", crr.Outcome{}, 1, []string{"selector app in (none) has no pods in namespace shop"}},
+		"no such pods":      {"selector", crr.Outcome{}, 1, []string{"no pod in namespace shop matches --selector=app in (none)"}},
 		"pods of selectors": {"", crr.Outcome{}, 0, []string{"3 pods of selector app in (web)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

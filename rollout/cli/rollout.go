@@ -35,6 +35,8 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 	case len(pods) == 0 && target.Workload != nil && r.replicas == 0: // like kubectl rollout restart, which accepts it
 		r.Output.Say("%s has no pods: nothing to restart", target)
 		return nil
+	case len(pods) == 0 && target.Selector != nil:
+		return fmt.Errorf("no pod in namespace %s matches --selector=%s", r.Namespace, metav1.FormatLabelSelector(target.Selector))
 	case len(pods) == 0:
 		return fmt.Errorf("%w: %s has no pods in namespace %s", ErrFailed, target, r.Namespace)
 	}
@@ -61,7 +63,7 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 	if !r.Wait {
 		return r.Made.Ended(r.API.Scheme(), object)
 	}
-	return r.followRollout(ctx, object)
+	return console.Begun(r.followRollout(ctx, object))
 }
 
 func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.RestartRollout {

@@ -131,5 +131,5 @@ func Trigger(ctx context.Context, config Config, name string) error {
 	if !config.Wait {
 		return r.Made.Ended(r.API.Scheme(), object)
 	}
-	return console.Ended(ctx, r.followRollout(ctx, object))
+	return console.Ended(ctx, console.Begun(r.followRollout(ctx, object)))
 }

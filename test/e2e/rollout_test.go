@@ -226,7 +226,7 @@ func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
 		"no such container":  {[]string{"deployment/web", "-c", "nope"}, 2, `have no container "nope"`},
 		"which container":    {[]string{"deployment/web"}, 2, "app, log"},
 		"no such deployment": {[]string{"deployment/gone", "-c", "app"}, 1, "not found"},
-		"no pods":            {[]string{"-l", "app=gone", "-c", "app"}, 1, "has no pods"},
+		"no pods":            {[]string{"-l", "app=gone", "-c", "app"}, 1, "no pod in namespace "},
 		"max-unavailable":    {[]string{"deployment/web", "-c", "app", "--max-unavailable=0"}, 2, "--max-unavailable=0: want a number of at least 1"},
 		"reason":             {[]string{"deployment/web", "-c", "app", "--reason=two\nlines"}, 2, "one line of printable characters"},
 		"container twice":    {[]string{"deployment/web", "-c", "app", "-c", "app"}, 2, "Duplicate value"},

@@ -91,7 +91,7 @@ func Run(ctx context.Context, config Config) error {
 		return fmt.Errorf("%w; the pull goes on\n  last:      %s\n  follow it: kubectl get imagepulljob %s --namespace=%s --watch\n  stop it:   kubectl delete imagepulljob %s --namespace=%s",
 			console.Cause(ctx), cmp.Or(job.Status.Message, config.Output.Last()), job.Name, job.Namespace, job.Name, job.Namespace)
 	} else if err != nil {
-		return err
+		return console.Begun(err)
 	}
 	return config.ended(job)
 }

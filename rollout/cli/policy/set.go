@@ -117,7 +117,7 @@ func (s *setter) write(ctx context.Context) error {
 		s.Output.Print("  follow it: kubectl refit rollout status %s --namespace=%s\n", s.target, s.Namespace)
 		return nil
 	}
-	return s.follow(ctx, s.governs, s.before.with(changed), true)
+	return console.Begun(s.follow(ctx, s.governs, s.before.with(changed), true))
 }
 
 // templatePatch returns the strategic merge patch of a workload for another template, as kubectl set sends it; nil if nothing changes.
