@@ -54,7 +54,7 @@ func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.Co
 	if err != nil {
 		return filescli.Config{}, err
 	}
-	all, err := f.openAll(cmd, connection, func(ctx context.Context, pods corev1client.PodInterface) ([]corev1.Pod, error) {
+	all, err := f.openAll(cmd, connection, func(ctx context.Context, _ string, pods corev1client.PodInterface) ([]corev1.Pod, error) {
 		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (f *sidecarFlags) open(cmd *cobra.Command, connection *genericclioptions.Co
 }
 
 // openAll connects to the sidecars of pods.
-func (f *sidecarFlags) openAll(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, of func(context.Context, corev1client.PodInterface) ([]corev1.Pod, error)) ([]filescli.Config, error) {
+func (f *sidecarFlags) openAll(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, of func(context.Context, string, corev1client.PodInterface) ([]corev1.Pod, error)) ([]filescli.Config, error) {
 	if f.port < 1 || f.port > 65535 {
 		return nil, fmt.Errorf("%w: --port=%d: want 1 to 65535", console.ErrUsage, f.port)
 	}
@@ -80,7 +80,7 @@ func (f *sidecarFlags) openAll(cmd *cobra.Command, connection *genericclioptions
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	pods, err := of(cmd.Context(), api.Pods(namespace))
+	pods, err := of(cmd.Context(), namespace, api.Pods(namespace))
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func TestFilesOfSelectedPods(t *testing.T) {
 		code  int
 		words string
 	}{
-		"app=web": {console.ExitRefused, "pod b has no refit-sidecar"}, "app=done": {console.ExitFailed, "error: no running pod matches --selector=app=done"}, "app=none": {console.ExitFailed, "error: no running pod"},
+		"app=web": {console.ExitRefused, "pod b has no refit-sidecar"}, "app=done": {console.ExitFailed, "error: no running pod in namespace default matches --selector=app=done"}, "app=none": {console.ExitFailed, "error: no running pod"},
 	} {
 		root := command("test")
 		root.SetArgs([]string{"files", "update", "-l", selector, "--version=2", "--url=https://files.example.com/a", "--server=" + server.URL, "--kubeconfig=", "--namespace=default"})

@@ -100,7 +100,7 @@ func (u *filesUpdate) several(cmd *cobra.Command, connection *genericclioptions.
 	if _, err := console.ParseSelector(u.selector); err != nil {
 		return fmt.Errorf("%w: --selector: %w", console.ErrUsage, err)
 	}
-	configs, err := u.sidecar.openAll(cmd, connection, func(ctx context.Context, pods corev1client.PodInterface) ([]corev1.Pod, error) {
+	configs, err := u.sidecar.openAll(cmd, connection, func(ctx context.Context, namespace string, pods corev1client.PodInterface) ([]corev1.Pod, error) {
 		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: u.selector})
 		if err != nil {
 			return nil, fmt.Errorf("list pods: %w", err)
@@ -110,7 +110,7 @@ func (u *filesUpdate) several(cmd *cobra.Command, connection *genericclioptions.
 		})
 		slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 		if len(list.Items) == 0 {
-			return nil, fmt.Errorf("no running pod matches --selector=%s", u.selector)
+			return nil, fmt.Errorf("no running pod in namespace %s matches --selector=%s", namespace, u.selector)
 		}
 		return list.Items, nil
 	})

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,14 +15,32 @@ import (
 // farthest is the maximum distance between a word and its suggestion, in letters.
 const farthest = 2
 
+// habits are words of kubectl that are something else here, by the command without the name of the program: what to do instead.
+var habits = map[string]string{
+	"rollout restart": "; restarts in place are kubectl refit restart KIND/NAME",
+	"status -w":       followStatus, "status --watch": followStatus,
+	"logs -p": bothLogs, "logs --previous": bothLogs,
+}
+
+const (
+	followStatus = "; kubectl refit watch follows what is in progress"
+	bothLogs     = "; the command shows the end of the previous instance without it"
+)
+
+// habit returns what to do instead of a word of kubectl, or "".
+func habit(cmd *cobra.Command, word string) string {
+	_, path, _ := strings.Cut(cmd.CommandPath(), cmd.Root().DisplayName()+" ")
+	return habits[path+" "+word]
+}
+
 // UnknownSubcommand refuses arguments of a command that only has subcommands.
 func UnknownSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = farthest
-	meant := ""
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+	meant := habit(cmd, args[0])
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 && meant == "" {
 		meant = "; did you mean " + strings.Join(names, " or ") + "?"
 	}
 	return fmt.Errorf("%w: %s: unknown command %q%s; see %s --help", console.ErrUsage, cmd.CommandPath(), args[0], meant, cmd.CommandPath())
@@ -39,6 +58,11 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 			meant, nearest = "; did you mean --"+flag.Name+"?", d
 		}
 	})
+	if name := unknown.GetSpecifiedName(); unknown.GetSpecifiedShortnames() != "" {
+		meant = cmp.Or(habit(cmd, "-"+name), meant)
+	} else {
+		meant = cmp.Or(habit(cmd, "--"+name), meant)
+	}
 	return fmt.Errorf("%w: %w%s; see %s --help", console.ErrUsage, err, meant, cmd.CommandPath())
 }
 
