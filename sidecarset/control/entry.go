@@ -36,6 +36,7 @@ type entry struct {
 	ending  *rollout.Ending
 
 	problem    *string              // why the pod has failed or cannot be updated; nil if neither
+	failed     bool                 // the problem is that it has failed
 	due        recheck.At           // when to judge the pod again
 	unfinished bool                 // its update continues without being selected
 	condition  *corev1.PodCondition // to write, or nil
@@ -98,9 +99,14 @@ func (s *set) ending() iter.Seq2[types.NamespacedName, rollout.Ending] {
 	return pending(s, func(e *entry) *rollout.Ending { return e.ending })
 }
 
-// problems returns why pods have failed or cannot be updated. The caller holds the lock while it reads them.
-func (s *set) problems() iter.Seq2[types.NamespacedName, string] {
-	return pending(s, func(e *entry) *string { return e.problem })
+// problems returns why pods have failed, or why others cannot be updated. The caller holds the lock while it reads them.
+func (s *set) problems(failed bool) iter.Seq2[types.NamespacedName, string] {
+	return pending(s, func(e *entry) *string {
+		if e.failed != failed {
+			return nil
+		}
+		return e.problem
+	})
 }
 
 // pending returns a part of the pending entries that have it.

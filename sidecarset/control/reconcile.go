@@ -133,7 +133,7 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 	s.mu.Lock()
 	observed := &status.Observed{
 		Counts: s.fleet.Counts(), NotInjected: count(s.notInjected()), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
-		Held: s.held, Holders: s.holders, Disruption: s.disruption, Example: status.Example(s.problems(), s.notInjected()),
+		Held: s.held, Holders: s.holders, Disruption: s.disruption, Example: status.Example(s.problems(true), s.problems(false), s.notInjected()),
 	}
 	observed.Evicted, observed.Evictions, observed.Leaving = s.evictions(r.Clock())
 	s.mu.Unlock()

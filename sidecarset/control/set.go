@@ -155,8 +155,8 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 	}
 	verdict.InPlace = verdict.InPlace || e.updated
 	e.condition = upgrade.Condition(pod, s.object.Name, &verdict, &s.strategy)
-	e.problem = nil
-	if verdict.Failed || verdict.State == rollout.NotUpgradable || verdict.State == rollout.Aborted {
+	e.problem, e.failed = nil, verdict.Failed || verdict.State == rollout.Aborted
+	if e.failed || verdict.State == rollout.NotUpgradable {
 		e.problem = new(verdict.Message)
 	}
 	e.unreadable = ""
@@ -182,7 +182,7 @@ func (s *set) unjudged(pod *corev1.Pod, cause error, now time.Time) bool {
 	s.fleet.Set(after)
 	e = e.of(pod.UID)
 	e.missed, e.condition, e.unfinished = nil, nil, false
-	e.problem, e.due = new("not judged: "+report.Short(cause)), recheck.On(now.Add(lastRetry))
+	e.failed, e.problem, e.due = false, new("not judged: "+report.Short(cause)), recheck.On(now.Add(lastRetry))
 	s.put(key, e)
 	return !before.Equal(&after)
 }

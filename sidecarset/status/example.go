@@ -13,10 +13,13 @@ import (
 // longestExample limits an example in the status, in bytes.
 const longestExample = 500
 
-// Example returns the problem of one pod: of the pods that have failed or cannot be updated, or else of those that were
-// not injected. It returns the same one as long as nothing changes, and "" if there is none.
-func Example(reasons iter.Seq2[types.NamespacedName, string], notInjected missed.Pods) string {
-	key, text := first(reasons)
+// Example returns the problem of one pod: of the pods that have failed, or else of those that cannot be updated, or else of those that were
+// not injected, as the condition Degraded has them. It returns the same one as long as nothing changes, and "" if there is none.
+func Example(failed, notUpgradable iter.Seq2[types.NamespacedName, string], notInjected missed.Pods) string {
+	key, text := first(failed)
+	if key.Name == "" {
+		key, text = first(notUpgradable)
+	}
 	if key.Name == "" {
 		var pod missed.Pod
 		if key, pod = first(notInjected); key.Name == "" {

@@ -59,20 +59,22 @@ func TestTheExampleIsTheSamePodAsLongAsNothingChanges(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
 	failed := map[types.NamespacedName]string{key("web-2"): "no such image", key("web-1"): "no memory", key("web-3"): "no disk"}
 	notInjected := map[types.NamespacedName]missed.Pod{key("db-1"): {Message: "no webhook"}, key("db-0"): {Message: "too early"}}
+	notUpgradable := map[types.NamespacedName]string{key("app-1"): "resources"} // it has the smallest key
 	none := maps.All(map[types.NamespacedName]string{})
 	long := map[types.NamespacedName]string{key("web"): strings.Repeat("x", 2000)}
 	for range 10 { // maps have no order
 		for want, got := range map[string]string{
-			"shop/web-1: no memory": status.Example(maps.All(failed), maps.All(notInjected)),
-			"shop/db-0: too early":  status.Example(none, maps.All(notInjected)),
-			"":                      status.Example(none, maps.All(map[types.NamespacedName]missed.Pod{})),
+			"shop/web-1: no memory": status.Example(maps.All(failed), maps.All(notUpgradable), maps.All(notInjected)),
+			"shop/app-1: resources": status.Example(none, maps.All(notUpgradable), maps.All(notInjected)),
+			"shop/db-0: too early":  status.Example(none, none, maps.All(notInjected)),
+			"":                      status.Example(none, none, maps.All(map[types.NamespacedName]missed.Pod{})),
 		} {
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 	}
-	if got := status.Example(maps.All(long), nil); len(got) > len("shop/web: ")+500 || len(got) < 490 {
+	if got := status.Example(maps.All(long), none, nil); len(got) > len("shop/web: ")+500 || len(got) < 490 {
 		t.Errorf("an example of %d bytes", len(got))
 	}
 }
