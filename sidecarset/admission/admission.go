@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/sidecarset/inject"
 	"github.com/refit-project/refit/sidecarset/match"
 	"github.com/refit-project/refit/sidecarset/podfields"
+	"github.com/refit-project/refit/sidecarset/policy"
 )
 
 // Check returns the errors of a SidecarSet that is created or updated; old is nil if it is created. others are all
@@ -33,6 +34,7 @@ func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.Err
 	errs = append(errs, podfields.Check(set)...)
 	errs = append(errs, checkCanary(set, old, others)...)
 	errs = append(errs, checkEngine(set, old, others)...)
+	errs = append(errs, checkPolicy(set, old)...)
 	clashes := checkOthers(set, others)
 	if old != nil {
 		known := map[string]bool{}
@@ -109,6 +111,22 @@ func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) fie
 		errs = append(errs, field.Invalid(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type, "must be NotUpdate in a canary"))
 	}
 	return errs
+}
+
+// checkPolicy checks that a policy can inject a SidecarSet with engine Policy. One that already had such a field with this engine can
+// still be changed.
+func checkPolicy(set, old *v1beta1.SidecarSet) field.ErrorList {
+	if set.Spec.InjectionStrategy.Engine != v1beta1.EnginePolicy {
+		return nil
+	}
+	errs := policy.Obstacles(set)
+	if old == nil || old.Spec.InjectionStrategy.Engine != v1beta1.EnginePolicy {
+		return errs
+	}
+	before := policy.Obstacles(old)
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return slices.ContainsFunc(before, func(had *field.Error) bool { return had.Error() == err.Error() })
+	})
 }
 
 // checkEngine checks that a SidecarSet that gets engine Policy has no canary.

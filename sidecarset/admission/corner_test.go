@@ -154,6 +154,28 @@ func TestPatchRemovesWhatAdmissionRemoves(t *testing.T) {
 	}
 }
 
+// Neither the webhook nor a policy would inject it.
+func TestNoSidecarSetHasEnginePolicyAndWhatAPolicyCannotInject(t *testing.T) {
+	t.Parallel()
+	const (
+		hot  = "{name: a, image: a:1, upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e:1}}"
+		want = "spec.containers[0].upgradeStrategy.upgradeType: Forbidden: two containers with annotations of their own need the webhook"
+	)
+	webhook, plain := log("containers: ["+hot+"]"), log("injectionStrategy: {engine: Policy}, containers: [{name: a, image: a:1}]")
+	both := log("injectionStrategy: {engine: Policy}, containers: [" + hot + "]")
+	for name, tt := range map[string]struct{ set, old, want string }{
+		"new":                {both, "", want},
+		"gets the engine":    {both, webhook, want},
+		"gets the container": {both, plain, want},
+		"had both before":    {both, both, ""},
+		"webhook":            {webhook, "", ""},
+	} {
+		if got := verdict(t, tt.set, tt.old); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // The policy injects the base into each pod that it selects, so that a pod with a canary would have both.
 func TestNoSidecarSetHasBothACanaryAndEnginePolicy(t *testing.T) {
 	t.Parallel()

@@ -9,9 +9,19 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// obstacles returns the fields that prevent the compilation of a SidecarSet: what they add depends on the pod, on other
-// objects, or on random values.
+// obstacles returns what prevents the compilation of a SidecarSet.
 func obstacles(set *v1beta1.SidecarSet) field.ErrorList {
+	var errs field.ErrorList
+	if set.ResourceVersion == "" {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "resourceVersion"),
+			"the SidecarSet has to be as it is stored in the cluster: kubectl get sidecarset NAME --output=yaml"))
+	}
+	return append(errs, Obstacles(set)...)
+}
+
+// Obstacles returns the fields because of which a policy cannot inject a SidecarSet: what they add depends on the pod, on other objects,
+// or on random values. The webhook leaves a SidecarSet with engine Policy to its policy, so that one with such a field would not be injected.
+func Obstacles(set *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	refuse := func(when bool, at *field.Path, why string) {
@@ -19,8 +29,6 @@ func obstacles(set *v1beta1.SidecarSet) field.ErrorList {
 			errs = append(errs, field.Forbidden(at, why))
 		}
 	}
-	refuse(set.ResourceVersion == "", field.NewPath("metadata", "resourceVersion"),
-		"the SidecarSet has to be as it is stored in the cluster: kubectl get sidecarset NAME --output=yaml")
 	refuse(set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true", field.NewPath("metadata", "annotations").Key(v1beta1.AnnotationSidecarSetCanary),
 		"a policy does not know which other SidecarSets select the pod")
 	for _, key := range []string{v1beta1.AnnotationSidecarSetServiceAccount, v1beta1.AnnotationSidecarSetShareProcesses} {
