@@ -24,6 +24,7 @@ import (
 	crradmission "github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/foreign"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 )
 
@@ -104,7 +105,7 @@ func (h *admissionHandler) answer(ctx context.Context, request admission.Request
 func (h *admissionHandler) create(ctx context.Context, request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, warnings []string, err error) {
 	sent = &v1beta1.ContainerRecreateRequest{}
 	if err := h.decoder.Decode(request, sent); err != nil {
-		return nil, nil, nil, apierrors.NewBadRequest(err.Error())
+		return nil, nil, nil, apierrors.NewBadRequest(foreign.FieldError(err).Error())
 	}
 	sent.Namespace = request.Namespace
 	if err := crradmission.CheckRequest(sent); err != nil {
@@ -133,7 +134,7 @@ func (h *admissionHandler) update(request admission.Request) (sent, admitted *v1
 	var stored v1beta1.ContainerRecreateRequest
 	sent = &v1beta1.ContainerRecreateRequest{}
 	if err := errors.Join(h.decoder.Decode(request, sent), h.decoder.DecodeRaw(request.OldObject, &stored)); err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
+		return nil, nil, apierrors.NewBadRequest(foreign.FieldError(err).Error())
 	}
 	admitted, err = crradmission.AdmitUpdate(&stored, sent)
 	return sent, admitted, err

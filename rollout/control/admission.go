@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/internal/foreign"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/rollout"
 	"github.com/refit-project/refit/rollout/schedule"
@@ -63,7 +64,7 @@ type admissionHandler[T client.Object] struct {
 func (h *admissionHandler[T]) Handle(_ context.Context, request admission.Request) admission.Response {
 	sent, user := h.empty(), request.UserInfo.Username
 	if err := h.decoder.Decode(request, sent); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Errored(http.StatusBadRequest, foreign.FieldError(err))
 	}
 	name := request.Namespace + "/" + sent.GetName()
 	admitted, err := sent, error(nil)
@@ -73,7 +74,7 @@ func (h *admissionHandler[T]) Handle(_ context.Context, request admission.Reques
 	case admissionv1.Update:
 		stored := h.empty()
 		if err := h.decoder.DecodeRaw(request.OldObject, stored); err != nil {
-			return admission.Errored(http.StatusBadRequest, err)
+			return admission.Errored(http.StatusBadRequest, foreign.FieldError(err))
 		}
 		admitted, err = h.update(stored, sent, user)
 	}

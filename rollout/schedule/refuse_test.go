@@ -88,6 +88,21 @@ func TestStartingDeadlineDoesNotRepeatWhatWasCreated(t *testing.T) {
 	}
 }
 
+// What is refused is said with the rule, and not in the words of the function that has refused it.
+func TestSchedulesAreRefusedWithTheRule(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[[2]string]string{
+		{"x 3 * * *", "UTC"}: `spec.schedule: must have five fields, minute hour day month weekday, such as "0 3 * * 1", or be a name, such as "@daily": failed to parse int from x`,
+		{"0 3", "UTC"}:       `spec.schedule: must have five fields, minute hour day month weekday, such as "0 3 * * 1", or be a name, such as "@daily": expected exactly 5 fields, found 2: [0 3]`,
+		{"0 3 * * *", "X/Y"}: `spec.timeZone: must be the name of a time zone of the IANA database, as Europe/Paris, and not "X/Y"`,
+	} {
+		_, err := schedule.Read(&v1alpha1.RestartScheduleSpec{Schedule: spec[0], TimeZone: spec[1]})
+		if err == nil || err.Error() != want {
+			t.Errorf("%v: %v", spec, err)
+		}
+	}
+}
+
 func TestSchedulesAreRefusedWithTheFieldAtFault(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

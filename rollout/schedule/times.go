@@ -32,7 +32,7 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 	}
 	parsed, err := cron.ParseStandard(spec.Schedule)
 	if err != nil {
-		return Times{}, invalid(FieldSchedule, err)
+		return Times{}, invalid(FieldSchedule, fmt.Errorf("must have five fields, minute hour day month weekday, such as \"0 3 * * 1\", or be a name, such as \"@daily\": %s", withoutGo(err)))
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -44,7 +44,7 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 			return Times{}, invalid(FieldTimeZone, errors.New("must be the name of a time zone, as Europe/Paris"))
 		}
 		if zone, err = time.LoadLocation(spec.TimeZone); err != nil {
-			return Times{}, invalid(FieldTimeZone, err)
+			return Times{}, invalid(FieldTimeZone, fmt.Errorf("must be the name of a time zone of the IANA database, as Europe/Paris, and not %q", spec.TimeZone))
 		}
 	}
 	return Times{cron: fields, zone: zone}, nil
@@ -116,6 +116,12 @@ func (s Times) Last(begin, now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// withoutGo returns the text of an error of package cron without the part about the function of Go that has refused a number.
+func withoutGo(err error) string {
+	text, _, _ := strings.Cut(err.Error(), ": strconv.")
+	return text
 }
 
 func invalid(field string, err error) error {

@@ -2,12 +2,10 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,7 +42,7 @@ func (h *sidecarSetHandler) Handle(ctx context.Context, request admission.Reques
 	}
 	set, old, err := h.decode(request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fieldError(err))
+		return admission.Errored(http.StatusBadRequest, foreign.FieldError(err))
 	}
 	var all v1beta1.SidecarSetList
 	if err := h.live.List(ctx, &all); err != nil {
@@ -113,15 +111,4 @@ func (h *sidecarSetHandler) decode(request admission.Request) (set, old *v1beta1
 		err = errors.Join(err, h.decoder.DecodeRaw(request.OldObject, old))
 	}
 	return set, old, err
-}
-
-// fieldError names the field of a value with a wrong type, like the API server does. The sent object is decoded before
-// the API server validates it against the schema.
-func fieldError(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	field := strings.ReplaceAll(wrong.Field, ".Container.", ".") // an embedded struct is no field of its own
-	return fmt.Errorf("%s: Invalid value: %q: must be of type %s", field, wrong.Value, wrong.Type)
 }
