@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,30 @@ func (r restart) stopping(name string, _ time.Time) Moment {
 		if other := r.otherStop(name); other != "" {
 			return unknown(whatStopping, "another request has stopped the container: "+other)
 		}
-		return unknown(whatStopping, "there is no Event Killing of the request; Events are kept for an hour")
+		return unknown(whatStopping, r.noKilling(name))
 	}
 	return m
+}
+
+const (
+	// combined begins the message of an Event that stands for several, whose message is that of the last one. Source:
+	// EventAggregatorByReasonMessageFunc in client-go, which does so from the eleventh within ten minutes on.
+	combined = "(combined from similar events)"
+	// eventTTL is the default of kube-apiserver's --event-ttl.
+	eventTTL = time.Hour
+)
+
+// noKilling returns why there may be no Event about the stop of a container.
+func (r restart) noKilling(name string) string {
+	if slices.ContainsFunc(r.events, func(e corev1.Event) bool {
+		return e.Reason == "Killing" && of(&e, name) && strings.HasPrefix(e.Message, combined)
+	}) {
+		return "the Events Killing of many stops of the container are combined into one, which names only the last of them"
+	}
+	if time.Since(r.request.CreationTimestamp.Time) < eventTTL {
+		return "there is no Event Killing of the request; of many Events about a pod some are not sent"
+	}
+	return "there is no Event Killing of the request; Events are kept for an hour, unless kube-apiserver has another --event-ttl"
 }
 
 // otherStop returns the name of another request that stopped the container while this one was under way.

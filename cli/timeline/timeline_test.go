@@ -134,8 +134,16 @@ func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 		want   []string // words of lines, without the space between them
 	}{
 		"Events have expired": {func(c *cluster) { c.events = nil }, []string{
-			"- - web app stop began not known: there is no Event Killing", "12:00:01 ~1s web app new instance started state of the container", "12:00:02 ~2s web - completed completionTime of the request",
+			"- - web app stop began not known: there is no Event Killing of the request; Events are kept for an hour,", "12:00:01 ~1s web app new instance started state of the container", "12:00:02 ~2s web - completed completionTime of the request",
 		}},
+		"Events have been combined": {func(c *cluster) {
+			c.events[0].Message, c.events[0].Count = "(combined from similar events): Stopping container app by ContainerRecreateRequest web-z, requested by alice", 7
+			c.events[0].LastTimestamp = second(90000)
+			c.events = append(c.events[:1], c.events[2:]...)
+		}, []string{"- - web app stop began not known: the Events Killing of many stops of the container are combined into one, which names only the last of them"}},
+		"Events are missing": {func(c *cluster) {
+			c.events, c.request.CreationTimestamp = nil, metav1.NewTime(time.Now().Add(-50*time.Minute))
+		}, []string{"stop began not known: there is no Event Killing of the request; of many Events about a pod some are not sent"}},
 		"another request has stopped it": {func(c *cluster) {
 			c.events = c.events[1:]
 			c.events[0].Message = "Stopping container app by ContainerRecreateRequest web-y, requested by bob"
