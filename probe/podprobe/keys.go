@@ -68,7 +68,7 @@ func ReservedKey(key string) bool {
 	}
 	domain, _, qualified := strings.Cut(key, "/")
 	if !qualified {
-		return slices.Contains([]string{"pod-template-hash", "pod-template-generation", "controller-revision-hash"}, key)
+		return slices.Contains([]string{"pod-template-hash", "pod-template-generation", "controller-revision-hash", "job-name", "controller-uid"}, key)
 	}
 	if domain == "app.kubernetes.io" || domain == "game.kruise.io" {
 		return false

@@ -97,6 +97,12 @@ func TestValidate(t *testing.T) {
 		"key below a reserved domain": {
 			edit: policy(nil, map[string]string{"node.kubernetes.io/a": ""}), want: []string{p0 + "markerPolicy[0].annotations[node.kubernetes.io/a]"},
 		},
+		"label of the controller of Jobs": {
+			edit: policy(map[string]string{"job-name": "a"}, nil), want: []string{p0 + "markerPolicy[0].labels[job-name]"},
+		},
+		"label of Jobs before Kubernetes 1.27": {
+			edit: policy(map[string]string{"controller-uid": "a"}, nil), want: []string{p0 + "markerPolicy[0].labels[controller-uid]"},
+		},
 		"state twice": {
 			edit: first(func(p *v1alpha1.PodContainerProbe) { p.MarkerPolicy[1].State = p.MarkerPolicy[0].State }),
 			want: []string{p0 + "markerPolicy[1].state"},
