@@ -43,7 +43,7 @@ func (r restart) stopping(name string, _ time.Time) Moment {
 }
 
 const (
-	// combined begins the message of an Event that stands for several, whose message is that of the last one. Source:
+	// combined begins the message of an Event that stands for several. The rest is the message of the last one. Source:
 	// EventAggregatorByReasonMessageFunc in client-go, which does so from the eleventh within ten minutes on.
 	combined = "(combined from similar events)"
 	// eventTTL is the default of kube-apiserver's --event-ttl.
