@@ -50,6 +50,7 @@ type ImageListPullJobSpec struct {
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.all(image, image.matches('^[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@[a-z0-9]+:[0-9a-fA-F]{32,})?$'))",message="each image must be a reference as in a container: [registry/]repository[:tag][@digest]"
 	Images               []string `json:"images"`
 	ImagePullJobTemplate `json:",inline"`
 }

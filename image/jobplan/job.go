@@ -80,7 +80,8 @@ func Job(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Time) D
 	}
 	reference, err := image.Parse(job.Spec.Image)
 	if err != nil {
-		d.end(ReasonInvalidImage, clip(err.Error()), clip(err.Error()), now)
+		why := clip("spec.image: " + err.Error())
+		d.end(ReasonInvalidImage, why, why, now)
 		return d
 	}
 	count := d.count(job, reference, nodes, now)

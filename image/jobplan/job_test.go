@@ -270,7 +270,8 @@ func TestSecondJobOfAnImageHasItPulledAgain(t *testing.T) {
 func TestJobWithAMalformedImage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, job(func(j *v1beta1.ImagePullJob) { j.Spec.Image = "a b" }))
-	if d := c.look(); d.Status.CompletionTime == nil || len(d.Start) > 0 || d.Status.Conditions[0].Reason != jobplan.ReasonInvalidImage {
+	if d := c.look(); d.Status.CompletionTime == nil || len(d.Start) > 0 || d.Status.Conditions[0].Reason != jobplan.ReasonInvalidImage ||
+		!strings.HasPrefix(d.Status.Message, "spec.image: invalid image reference \"a b\"") {
 		t.Errorf("%+v", d)
 	}
 }
