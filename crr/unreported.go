@@ -14,10 +14,10 @@ import (
 // reporting: kubelet may have sent a report before that container started again.
 const reportPatience = 10 * time.Second
 
-// silencedBy returns the name of a container because of which kubelet reports no change of the pod, or "". Kubelet has
+// blockedBy returns the name of a container because of which kubelet reports no change of the pod, or "". Kubelet has
 // reported the end of this container as final, and its next instance runs. Kubelet then refuses the whole status of the
 // pod, also what it says about other containers, as long as that instance runs (status manager, updateStatusInternal).
-func (o Observation) silencedBy() string {
+func (o Observation) blockedBy() string {
 	for _, status := range o.Pod.Status.ContainerStatuses {
 		if !kubelet.RestartPolicyOf(o.Pod, status.Name).Final(&status) {
 			continue
@@ -39,9 +39,9 @@ func (s *subject) unreportable(status *corev1.ContainerStatus) string {
 		return fmt.Sprintf("kubelet had already reported the end of the one before, and under restartPolicy %s it never takes that back: "+
 			"the pod will not show the new one", policy.Policy)
 	}
-	if silencer := s.observed.silencedBy(); silencer != "" {
+	if blocker := s.observed.blockedBy(); blocker != "" {
 		return fmt.Sprintf("kubelet reports no change of the pod while container %s runs, whose end it has reported as final: "+
-			"the pod will not show the new one", silencer)
+			"the pod will not show the new one", blocker)
 	}
 	return ""
 }

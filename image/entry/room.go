@@ -101,6 +101,27 @@ func exceeded(spec *v1beta1.NodeImageSpec, reference image.Reference) *limit {
 	return nil
 }
 
+// Crowded reports whether a spec uses more than half of one of its limits. In another one no job waits for space, except one that is
+// too large for it.
+func Crowded(spec *v1beta1.NodeImageSpec) bool {
+	bytes := 0
+	for name, repository := range spec.Images {
+		if len(repository.Tags) > v1beta1.MaxImageTags/2 || len(repository.PullSecrets) > v1beta1.MaxImageSecrets/2 {
+			return true
+		}
+		for i := range repository.Tags {
+			tag := &repository.Tags[i]
+			if len(tag.OwnerReferences) > v1beta1.MaxTagOwners/2 {
+				return true
+			}
+			for _, namespace := range namespacesOf(tag) {
+				bytes += sizeOf(name, tag, namespace)
+			}
+		}
+	}
+	return len(spec.Images) > v1beta1.MaxNodeImages/2 || bytes > maxBytes/2
+}
+
 func namespacesOf(tag *v1beta1.ImageTagSpec) []string {
 	names := map[string]bool{}
 	for _, owner := range tag.OwnerReferences {

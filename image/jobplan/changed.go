@@ -9,13 +9,15 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/image/entry"
 )
 
 // Changed returns which jobs are affected by a change of a NodeImage: owners are the jobs whose pulls have changed or
 // are gone in a way that matters to Job. others says that jobs without a pull there are affected too, because there may
-// be space for them, or because the node is another one.
+// be space for them where there was little, or because the node is another one.
 func Changed(before, after *v1beta1.NodeImage) (owners []corev1.ObjectReference, others bool) {
 	others = !maps.Equal(before.Labels, after.Labels) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+	freed := false
 	seen := map[types.UID]bool{}
 	add := func(tag *v1beta1.ImageTagSpec) {
 		for _, o := range tag.OwnerReferences {
@@ -32,7 +34,7 @@ func Changed(before, after *v1beta1.NodeImage) (owners []corev1.ObjectReference,
 			is := image.TagSpec(&after.Spec, reference)
 			if is == nil {
 				add(&tags[i])
-				others = true
+				freed = true
 				continue
 			}
 			if equality.Semantic.DeepEqual(&tags[i], is) && sameReported(image.TagStatus(&before.Status, reference), image.TagStatus(&after.Status, reference)) {
@@ -40,7 +42,7 @@ func Changed(before, after *v1beta1.NodeImage) (owners []corev1.ObjectReference,
 			}
 			add(&tags[i])
 			add(is)
-			others = others || lost(tags[i].OwnerReferences, is.OwnerReferences)
+			freed = freed || lost(tags[i].OwnerReferences, is.OwnerReferences)
 		}
 	}
 	for name := range after.Spec.Images {
@@ -51,7 +53,7 @@ func Changed(before, after *v1beta1.NodeImage) (owners []corev1.ObjectReference,
 			}
 		}
 	}
-	return owners, others
+	return owners, others || freed && entry.Crowded(&before.Spec)
 }
 
 // sameReported compares the fields in the status of a tag that Job reads. It ignores the number of bytes.

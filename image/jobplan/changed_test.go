@@ -69,20 +69,20 @@ func TestWhomAChangeOfANodeImageMattersTo(t *testing.T) {
 			alter(n, "other", func(tag *v1beta1.ImageTagSpec) {
 				tag.OwnerReferences = []corev1.ObjectReference{{Namespace: "shop", Name: "d", UID: "d"}}
 			})
-		}, owners: []string{"c", "d"}, others: true},
+		}, owners: []string{"c", "d"}},
 		"a version, and another node": {change: func(n *v1beta1.NodeImage) {
 			n.Labels["pool"] = "shop"
 			alter(n, "other", func(tag *v1beta1.ImageTagSpec) { tag.Version++ })
 		}, owners: []string{"c"}, others: true},
 		"one job less": {change: func(n *v1beta1.NodeImage) {
 			alter(n, "game", func(tag *v1beta1.ImageTagSpec) { tag.OwnerReferences = tag.OwnerReferences[:1] })
-		}, owners: []string{"a", "b"}, others: true},
+		}, owners: []string{"a", "b"}},
 		"another tag": {change: func(n *v1beta1.NodeImage) {
 			game := n.Spec.Images["game"]
 			game.Tags = append(game.Tags, v1beta1.ImageTagSpec{Tag: "v2", OwnerReferences: []corev1.ObjectReference{{Namespace: "shop", Name: "d", UID: "d"}}})
 			n.Spec.Images["game"] = game
 		}, owners: []string{"d"}},
-		"an image less": {change: func(n *v1beta1.NodeImage) { delete(n.Spec.Images, "game") }, owners: []string{"a", "b"}, others: true},
+		"an image less": {change: func(n *v1beta1.NodeImage) { delete(n.Spec.Images, "game") }, owners: []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +99,24 @@ func TestWhomAChangeOfANodeImageMattersTo(t *testing.T) {
 				t.Errorf("others %t, want %t; owners (-want +got):\n%s", others, tc.others, diff)
 			}
 		})
+	}
+}
+
+// Jobs may wait for space on a NodeImage that has much. With every deletion of a job of any tenant, all jobs were enqueued otherwise.
+func TestSpaceMattersToAllJobsWhereThereWasLittle(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{v1beta1.MaxImageTags / 2, v1beta1.MaxImageTags/2 + 1} {
+		before := ofTwoImages()
+		game := before.Spec.Images["game"]
+		for i := len(game.Tags); i < n; i++ {
+			game.Tags = append(game.Tags, v1beta1.ImageTagSpec{Tag: fmt.Sprint("v", i+2)})
+		}
+		before.Spec.Images["game"] = game
+		after := before.DeepCopy()
+		delete(after.Spec.Images, "other")
+		if _, others := jobplan.Changed(before, after); others != (n > v1beta1.MaxImageTags/2) {
+			t.Errorf("%d of %d tags: others %t", n, v1beta1.MaxImageTags, others)
+		}
 	}
 }
 

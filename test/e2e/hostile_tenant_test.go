@@ -29,7 +29,7 @@ const (
 	// make hostile.
 	fewOperations, manyOperations = 3, 200
 	// manyLanes is how many pods of make hostile do each operation that lasts for seconds.
-	manyLanes = 3
+	manyLanes = 4
 	// manyThings is how many objects of each kind that is cheap to write the floods of make hostile have.
 	manyThings = 1000
 	// fewerThings is what the floods of the short run are divided by: tests come after it.
