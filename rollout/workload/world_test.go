@@ -45,7 +45,7 @@ type world struct {
 	requests    []*v1beta1.ContainerRecreateRequest
 	tracks      map[string]string // the label track when a container was started, by its ID
 	kept        remembered
-	oneAtATime   bool // controllers replace pods one at a time, else all at once
+	oneAtATime  bool // controllers replace pods one at a time, else all at once
 	// pending is why kubelet does not carry out a resize to more than a node has; refused says that the API server refuses resizes.
 	pending string
 	refused bool
