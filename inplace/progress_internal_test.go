@@ -33,7 +33,7 @@ func TestRestartForMetadataOfWhichOnlyTheSecondIsKnownWaitsForTheWholeSecond(t *
 	}
 }
 
-// The record has all containers that the update has changed. Only those of the last write can be what kubelet has not seen.
+// The record has all containers that the update has changed. Kubelet can only lack the change of containers of the last write.
 func TestWaitForKubeletNamesTheContainersThatWereWrittenLast(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Unix(1e9, 0))

@@ -101,8 +101,8 @@ func exceeded(spec *v1beta1.NodeImageSpec, reference image.Reference) *limit {
 	return nil
 }
 
-// Crowded reports whether a spec uses more than half of one of its limits. In another one no job waits for space, except one that is
-// too large for it.
+// Crowded reports whether a spec uses more than half of one of its limits. If it does not, no job waits for space there, apart from a
+// job that is too large for what is left; such a job checks again after a while.
 func Crowded(spec *v1beta1.NodeImageSpec) bool {
 	bytes := 0
 	for name, repository := range spec.Images {

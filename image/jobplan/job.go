@@ -138,7 +138,7 @@ type tally struct {
 	queued    []string // NodeImages on which the job waits for other pulls of its namespace, and how many they are
 	idle      []string // nodes that have not begun the pull, with the reason
 	tried     []string // nodes whose pull has begun and not ended
-	told      []string // the ones of them that report more than the phase, with what they report
+	messages  []string // what the nodes in tried report beside the phase
 	why       string   // the message of one failure
 }
 
@@ -204,7 +204,7 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 			} else if said.tried() {
 				t.tried = append(t.tried, node.Name+": "+string(said.said.Phase))
 				if said.said.Message != "" {
-					t.told = append(t.told, node.Name+": "+said.said.Message)
+					t.messages = append(t.messages, node.Name+": "+said.said.Message)
 				}
 			}
 		}

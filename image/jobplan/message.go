@@ -39,8 +39,8 @@ func (t tally) unended() string {
 		return ""
 	}
 	example := slices.Min(t.tried)
-	if len(t.told) > 0 {
-		example = slices.Min(t.told)
+	if len(t.messages) > 0 {
+		example = slices.Min(t.messages)
 	}
 	return fmt.Sprintf("%d of %d nodes have not ended, for example %s", len(t.tried), t.status.Desired, example)
 }

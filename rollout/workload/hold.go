@@ -14,8 +14,8 @@ import (
 )
 
 // Hold holds a workload in an update of it, if one of the policies asks for it: it does what the MutatingAdmissionPolicy
-// refit-hold does, where the API server has none. It finds the policy by its target, not by a label of the workload. before and after are a Deployment, a StatefulSet or a DaemonSet; after is
-// changed. It returns the policy, or nil.
+// refit-hold does, where the API server has none. It finds the policy by its target, not by a label of the workload. before and
+// after are a Deployment, a StatefulSet or a DaemonSet; after is changed. It returns the policy, or nil.
 func Hold(policies []v1alpha1.InPlaceUpdatePolicy, before, after metav1.Object) *v1alpha1.InPlaceUpdatePolicy {
 	was, is := versionOf(before), versionOf(after)
 	if is.kind == "" || was.kind != is.kind || is.ownerHolds() {
@@ -113,7 +113,7 @@ func label(object metav1.Object, key string) {
 	object.SetLabels(labels)
 }
 
-// WriteFormer replaces the template of a workload by the former one, as an undo does: only with its label the API server takes it.
+// WriteFormer replaces the template of a workload by the former one, and sets the label without which the API server refuses that.
 func WriteFormer(object metav1.Object, template *corev1.PodTemplateSpec) {
 	*TemplateOf(object) = *template
 	label(object, v1alpha1.LabelUndone)
