@@ -1,5 +1,5 @@
-// Package managedfields reads from metadata.managedFields which fields of a pod are probe results that Refit has applied. Decisions
-// about these fields must stay out.
+// Package managedfields reads from metadata.managedFields which fields of a pod are probe results that Refit has applied, and keeps
+// objects without it that only Refit writes. Decisions about these fields must stay out.
 package managedfields
 
 import (

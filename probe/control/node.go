@@ -20,6 +20,7 @@ import (
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
+	"github.com/refit-project/refit/internal/managedfields"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -127,7 +128,7 @@ func (r *nodeReconciler) write(ctx context.Context, node string, existing *v1alp
 	}
 	before := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node, ResourceVersion: existing.ResourceVersion}, Spec: existing.Spec}
 	after := before.DeepCopy()
-	after.Spec = spec
+	after.Spec, after.ManagedFields = spec, managedfields.Untracked()
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return r.written("nodepodprobes", "patch NodePodProbe", r.client.Patch(ctx, after, patch))
 }

@@ -167,6 +167,10 @@ func TestImagePullJobPullsOnEveryNode(t *testing.T) {
 					spec, status := nodeImage(object, repository, tc.tag)
 					return err == nil && spec == nil && status == nil, err
 				})
+				object := &v1beta1.NodeImage{}
+				if err := s.Get(t.Context(), client.ObjectKey{Name: node}, object); err != nil || len(object.ManagedFields) > 0 {
+					t.Errorf("managedFields of NodeImage %s: %v, %v", node, object.ManagedFields, err)
+				}
 				if s.onNode(node, tc.image) == "" {
 					t.Errorf("node %s has lost the image with the job", node)
 				}

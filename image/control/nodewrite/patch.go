@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/managedfields"
 )
 
 // operation is an operation of a JSON patch (RFC 6902). "add" replaces an existing member.
@@ -37,6 +38,7 @@ func patch(ctx context.Context, to client.Client, before, after *v1beta1.NodeIma
 		operations = append(operations, operation{"add", "/spec", after.Spec})
 	}
 	operations = append(operations, annotate(before, after)...)
+	operations = append(operations, operation{"add", "/metadata/managedFields", managedfields.Untracked()})
 	text, err := json.Marshal(operations)
 	if err != nil {
 		return err
