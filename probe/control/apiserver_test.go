@@ -32,6 +32,7 @@ type apiServer struct {
 	*api
 	t      testing.TB
 	writes []string
+	patch  string // the last one
 	events *events.FakeRecorder
 	pruned bool // the CRD of markers is OpenKruise's, which has no conditions
 	// rewritten are the pods whose fields are to be computed again.
@@ -55,6 +56,11 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				noted("patch", o)
+				text, err := p.Data(o)
+				if err != nil {
+					return err
+				}
+				w.patch = string(text)
 				return c.Patch(ctx, o, p, opts...)
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,5 +38,18 @@ func TestPodsAreProbedWhileTheirNodeIsBeingDeleted(t *testing.T) {
 			edit(w, testNode(), func(n *corev1.Node) { n.Finalizers = nil })
 			same(t, "deleted", w.settle(n, "", "node-1"), tc.deleted...)
 		})
+	}
+}
+
+// With the probes of hundreds of pods the record of who set which field takes half of the time of each write, also of the daemon's.
+func TestAChangeOfTheProbesEndsTheRecordOfWhoSetWhichField(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	n := &nodeReconciler{api: w.api}
+	same(t, "first", w.settle(n, "", "node-1"), "create node-1")
+	w.remove(gamePod("a"))
+	same(t, "without the pod", w.settle(n, "", "node-1"), "patch node-1")
+	if want := `"managedFields":[{}]`; !strings.Contains(w.patch, want) {
+		t.Errorf("patch %s, want %s in it", w.patch, want)
 	}
 }

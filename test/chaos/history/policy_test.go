@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -35,12 +36,18 @@ func openGoverned(t *testing.T) *governed {
 // template is the next generation of the Deployment, with that image in its template.
 func (s *governed) template(seconds float64, image string) {
 	s.t.Helper()
+	s.templateWith(seconds, image, func(*corev1.PodTemplateSpec) {})
+}
+
+func (s *governed) templateWith(seconds float64, image string, change func(*corev1.PodTemplateSpec)) {
+	s.t.Helper()
 	s.generation++
 	s.revision++
 	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "web", ResourceVersion: fmt.Sprint(s.revision), Generation: s.generation}}
 	object.Spec.Replicas, object.Spec.Selector = new(int32(3)), &metav1.LabelSelector{MatchLabels: shopLabels}
-	object.Spec.Template.Labels = shopLabels
+	object.Spec.Template.Labels = maps.Clone(shopLabels)
 	object.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
+	change(&object.Spec.Template)
 	s.watch(seconds, entry.KindWorkload, object)
 }
 
@@ -210,23 +217,23 @@ func TestPlantedUpdatesOfWorkloads(t *testing.T) {
 			s.template(20, "app:2")
 			s.begins(22, "w1", "app", "app:2")
 		}},
-		"complete before all pods have it": {want: "I22", proof: "pod w2 has the image app:1 in container app, want app:2", plant: func(s *governed) {
+		"complete before all pods have it": {want: "I22", proof: "pod w2 has the image of container app app:1, want app:2", plant: func(s *governed) {
 			s.template(10, "app:2")
 			s.gets(12, "w0", "app:2")
 			s.gets(22, "w1", "app:2")
 			s.policy(30, true, s.generation)
 		}},
-		"never complete": {want: "I22", proof: "the update to map[app:app:2] is not complete after", plant: func(s *governed) {
+		"never complete": {want: "I22", proof: "the update to image of container app app:2 is not complete after", plant: func(s *governed) {
 			s.template(10, "app:2")
 			s.gets(12, "w0", "app:2")
 		}},
-		"a pod gets the template twice": {want: "I22", proof: "got another image 3 times; its template changed 1 times", plant: func(s *governed) {
+		"a pod gets the template twice": {want: "I22", proof: "got another image of container app 3 times; its template changed it 1 times", plant: func(s *governed) {
 			s.template(10, "app:2")
 			s.gets(12, "w0", "app:2")
 			s.gets(22, "w0", "app:1")
 			s.gets(32, "w0", "app:2")
 		}},
-		"an application is restarted twice for one change": {want: "I22", proof: "was restarted 2 times; it got another image 1 times", plant: func(s *governed) {
+		"an application is restarted twice for one change": {want: "I22", proof: "was restarted 2 times; its template asked for 1 restarts", plant: func(s *governed) {
 			s.template(10, "app:2")
 			s.gets(12, "w0", "app:2")
 			s.restarted(18, "w0")
@@ -236,7 +243,7 @@ func TestPlantedUpdatesOfWorkloads(t *testing.T) {
 			s.template(10, "app:2")
 			s.gets(12, "w0", "app:3")
 		}},
-		"another container": {want: "I22", proof: "container x1 of pod w0 got the image x1:2", plant: func(s *governed) {
+		"another container": {want: "I22", proof: "pod w0 got the image of container x1 x1:2", plant: func(s *governed) {
 			s.template(10, "app:2")
 			s.begins(12, "w0", "x1", "x1:2")
 		}},

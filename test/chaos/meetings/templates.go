@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -62,12 +63,48 @@ func desired(object client.Object) int {
 	return 0
 }
 
-// templates: the template of a workload with an InPlaceUpdatePolicy changes. Every other time it changes back in the middle, and readiness
-// fails for a moment.
+// content is what a template says of the container side. Each of it can change in place.
+type content struct{ image, cpu, mode string }
+
+// contents are two that differ in all of it.
+var contents = [2]content{{images[0], "100m", "slow"}, {images[1], "150m", "fast"}}
+
+// modeLabel is on the pods, and a variable of the container side has its value.
+const modeLabel = cluster.Label + "/mode"
+
+// follower is the container side with the first content.
+func follower() corev1.Container {
+	side := sidecar("side", contents[0].image)
+	side.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(contents[0].cpu)}
+	side.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+	side.Env = append(side.Env, corev1.EnvVar{
+		Name: "MODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + modeLabel + "']"}},
+	})
+	return side
+}
+
+// other is a content that differs in one, two or three things.
+func (s *stage) other(than content) content {
+	to := than
+	for to == than {
+		to = content{contents[s.choice.IntN(2)].image, contents[s.choice.IntN(2)].cpu, contents[s.choice.IntN(2)].mode}
+	}
+	return to
+}
+
+// in reports whether a pod has the content.
+func (c content) in(p corev1.Pod) bool {
+	side := p.Spec.Containers[1]
+	return side.Image == c.image && side.Resources.Limits.Cpu().String() == c.cpu && p.Labels[modeLabel] == c.mode
+}
+
+// templates: the template of a workload with an InPlaceUpdatePolicy changes: the image, the CPU or the environment of a container. Every
+// other time it changes back in the middle, and readiness fails for a moment.
 func templates(ctx context.Context, s *stage) error {
-	side := sidecar("side", images[0])
+	side := follower()
 	s.kind = []string{kindDeployment, kindStatefulSet, kindDaemonSet}[s.number%3]
-	if err := s.workload(ctx, shape{replicas: 3, delay: 2, grace: 5, container: &side, mostDisabled: new(1)}); err != nil {
+	form := shape{replicas: 3, delay: 2, grace: 5, container: &side, mostDisabled: new(1), labels: map[string]string{modeLabel: contents[0].mode}}
+	if err := s.workload(ctx, form); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -76,12 +113,15 @@ func templates(ctx context.Context, s *stage) error {
 	if err := s.policy(ctx); err != nil {
 		return err
 	}
-	for _, image := range []string{images[1], images[0]} {
-		if err := s.changeTemplate(ctx, image, false); err != nil {
+	now := contents[0]
+	for range 3 {
+		before := now
+		now = s.other(before)
+		if err := s.changeTemplate(ctx, now, false); err != nil {
 			return err
 		}
 		if s.choice.IntN(2) == 0 {
-			if err := s.meddle(ctx, image); err != nil {
+			if err := s.meddle(ctx, before, now); err != nil {
 				return err
 			}
 		}
@@ -92,11 +132,11 @@ func templates(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// meddle waits for the first pod with an image, has readiness fail for a moment, and changes the template back and forth.
-func (s *stage) meddle(ctx context.Context, image string) error {
+// meddle waits for the first pod with a content, has readiness fail for a moment, and changes the template back and forth.
+func (s *stage) meddle(ctx context.Context, before, now content) error {
 	err := cluster.Until(ctx, "first pod with the template of "+s.namespace, rolloutTime, func(ctx context.Context) bool {
 		pods, err := s.pods(ctx)
-		return err == nil && slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.Containers[1].Image == image })
+		return err == nil && slices.ContainsFunc(pods, now.in)
 	})
 	if err != nil {
 		return err
@@ -104,17 +144,13 @@ func (s *stage) meddle(ctx context.Context, image string) error {
 	if err := s.blip(ctx); err != nil {
 		return err
 	}
-	other := images[0]
-	if image == other {
-		other = images[1]
-	}
-	if err := s.changeTemplate(ctx, other, false); err != nil {
+	if err := s.changeTemplate(ctx, before, false); err != nil {
 		return err
 	}
 	if err := cluster.Pause(ctx, time.Duration(s.choice.Int64N(int64(8*time.Second)))); err != nil {
 		return err
 	}
-	return s.changeTemplate(ctx, image, false)
+	return s.changeTemplate(ctx, now, false)
 }
 
 // policy makes the InPlaceUpdatePolicy, and waits until the API server holds the workload when its template changes.
@@ -126,12 +162,14 @@ func (s *stage) policy(ctx context.Context) error {
 	if err := s.create(ctx, p); err != nil {
 		return err
 	}
-	return s.changeTemplate(ctx, images[1], true)
+	return s.changeTemplate(ctx, contents[1], true)
 }
 
-// changeTemplate sets the image of the second container in the template. A dry run waits until the API server would hold the workload.
-func (s *stage) changeTemplate(ctx context.Context, image string, dryRun bool) error {
-	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"side","image":%q}]}}}}`, image))
+// changeTemplate sets the content of the template. A dry run waits until the API server would hold the workload.
+func (s *stage) changeTemplate(ctx context.Context, to content, dryRun bool) error {
+	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
+		`{"spec":{"template":{"metadata":{"labels":{%q:%q}},"spec":{"containers":[{"name":"side","image":%q,"resources":{"limits":{"cpu":%q}}}]}}}}`,
+		modeLabel, to.mode, to.image, to.cpu))
 	var options []client.PatchOption
 	if dryRun {
 		options = append(options, client.DryRunAll)

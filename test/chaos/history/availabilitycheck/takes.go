@@ -161,55 +161,6 @@ func changedBy(p *corev1.Pod, r *model.Request) bool {
 	return true
 }
 
-// updates are the updates of images in the spec of a pod, by SidecarSets and by users.
-func (c *check) updates(w *workload, p *pod) []*take {
-	var all []*take
-	for i := 1; i < len(p.versions); i++ {
-		was, is := p.versions[i-1], p.versions[i]
-		for n := range is.Pod.Spec.Containers {
-			container := &is.Pod.Spec.Containers[n]
-			if before := imageOf(was.Pod, container.Name); before != "" && before != container.Image && is.Subresource != entry.StatusResource {
-				all = append(all, c.update(w, p, was, is, container))
-			}
-		}
-	}
-	return all
-}
-
-func (c *check) update(w *workload, p *pod, was, is entry.Write, container *corev1.Container) *take {
-	t := &take{pod: p, by: "update of " + container.Name, user: is.User, begun: podMoment(is), line: is.Line}
-	if set := c.setOf(container, t.begun); set != nil && is.User == c.Options.Manager {
-		t.by, t.most = "SidecarSet "+set.Name, setMost(set, w.replicas(t.begun.at, t.begun))
-	} else if policy := c.policyOf(w, t.begun); policy != nil && is.User == c.Options.Manager {
-		t.by, t.most = "InPlaceUpdatePolicy "+policy.Name, most(policy.Spec.MaxUnavailable, w.replicas(t.begun.at, t.begun))
-		t.ignoresBudgets = policy.Spec.PodDisruptionBudgetPolicy == refitv1alpha1.PodDisruptionBudgetIgnore
-	}
-	before := ""
-	if status := statusOf(was.Pod, container.Name); status != nil {
-		before = status.ContainerID
-	}
-	_, t.back = p.replaced(t.begun, []string{container.Name}, func(v *corev1.Pod) bool {
-		status := statusOf(v, container.Name)
-		if status == nil || status.ContainerID == "" {
-			return false
-		}
-		// An image that was set back before kubelet had done anything, by this update or after it.
-		back := status.Image == imageOf(v, container.Name) && v.Status.ObservedGeneration == v.Generation
-		return status.ContainerID != before || back
-	})
-	t.over = t.back
-	return t
-}
-
-func imageOf(p *corev1.Pod, container string) string {
-	for i := range p.Spec.Containers {
-		if p.Spec.Containers[i].Name == container {
-			return p.Spec.Containers[i].Image
-		}
-	}
-	return ""
-}
-
 // setOf is the SidecarSet of an injected container, as it was at that moment.
 func (c *check) setOf(container *corev1.Container, m moment) *v1beta1.SidecarSet {
 	if !v1beta1.IsInjected(container) {

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,4 +184,17 @@ func (m *Model) addInstances() {
 			current.Exit = &s
 		}
 	}
+}
+
+// Labels are the labels of the pod that the environment of a container refers to. When one of them changes the container is restarted.
+func Labels(c *corev1.Container) (all []string) {
+	for _, env := range c.Env {
+		if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
+			continue
+		}
+		if label, ok := strings.CutPrefix(env.ValueFrom.FieldRef.FieldPath, "metadata.labels['"); ok {
+			all = append(all, strings.TrimSuffix(label, "']"))
+		}
+	}
+	return all
 }

@@ -6,23 +6,12 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
-// images are the images of the containers of a pod, or of a template, by their names.
-func images(spec *corev1.PodSpec) map[string]string {
-	all := map[string]string{}
-	for i := range spec.Containers {
-		all[spec.Containers[i].Name] = spec.Containers[i].Image
-	}
-	return all
-}
-
 // template is what the pods of a workload are to have from a moment on.
 type template struct {
-	images     map[string]string
+	fields     map[field]string
 	since      time.Time
 	generation int64 // the first and
 	until      int64 // the last one of the workload with this template
@@ -32,15 +21,15 @@ type template struct {
 // templates returns the templates that the workload has had, one after the other.
 func (p *policy) templates() (all []template) {
 	for _, w := range p.workload {
-		is := images(&w.Workload.Spec.Template.Spec)
-		if n := len(all); n > 0 && maps.Equal(all[n-1].images, is) {
+		is := fields(&w.Workload.Spec.Template.ObjectMeta, &w.Workload.Spec.Template.Spec)
+		if n := len(all); n > 0 && maps.Equal(all[n-1].fields, is) {
 			all[n-1].until = max(all[n-1].until, w.Workload.Generation)
 			continue
 		}
 		if len(is) == 0 {
 			continue
 		}
-		all = append(all, template{images: is, since: w.At, generation: w.Workload.Generation, until: w.Workload.Generation, line: w.Line})
+		all = append(all, template{fields: is, since: w.At, generation: w.Workload.Generation, until: w.Workload.Generation, line: w.Line})
 	}
 	return all
 }
@@ -89,7 +78,7 @@ func (c *check) late(p *policy, t template, until time.Time) {
 	}
 	unsure := slices.ContainsFunc(c.Unsure(entry.PolicyResource, p.namespace, p.name), func(w entry.Write) bool { return !w.Done.Before(since) })
 	if took := entry.Unimpeded(c.Faults, "", since, until); took > ended && !unsure {
-		c.Violate("I22", p.String(), fmt.Sprintf("the update to %v is not complete after %s, not counting faults", t.images, took.Round(time.Second)), t.line, p.versions[len(p.versions)-1].Line)
+		c.Violate("I22", p.String(), fmt.Sprintf("the update to %s is not complete after %s, not counting faults", list(t.fields), took.Round(time.Second)), t.line, p.versions[len(p.versions)-1].Line)
 	}
 }
 
@@ -107,10 +96,10 @@ func (c *check) all(p *policy, t template, complete entry.Write) {
 			!pod.versions[0].Received.Before(complete.Received.Add(-noticed)) {
 			continue
 		}
-		is := images(&newest.Pod.Spec)
-		for name, image := range t.images {
-			if is[name] != image {
-				c.Violate("I22", p.String(), fmt.Sprintf("the update is called complete, and pod %s has the image %s in container %s, want %s", newest.Pod.Name, is[name], name, image),
+		is := fieldsOf(newest.Pod)
+		for f, value := range t.fields {
+			if is[f] != value {
+				c.Violate("I22", p.String(), fmt.Sprintf("the update is called complete, and pod %s has the %s %s, want %s", newest.Pod.Name, f, is[f], value),
 					t.line, newest.Line, complete.Line)
 			}
 		}
@@ -125,42 +114,60 @@ func (c *check) doubtful(p *pod, since, until time.Time) bool {
 	})
 }
 
-// once checks that a container gets no more images than its template has had.
+// once checks that a field of a pod is set no more often than it has changed in the template, and what restarts a container with it.
 func (c *check) once(p *policy, pod *pod) {
 	templates := p.templates()
 	if len(templates) == 0 {
 		return
 	}
-	for name := range templates[0].images {
-		var writes []entry.Write
-		for i := 1; i < len(pod.versions); i++ {
-			was, is := images(&pod.versions[i-1].Pod.Spec)[name], images(&pod.versions[i].Pod.Spec)[name]
-			if was != is && pod.versions[i].User == c.Options.Manager {
-				writes = append(writes, pod.versions[i])
-			}
-		}
+	begun := map[string]int{} // restarts of each container, at most
+	for f := range templates[0].fields {
+		writes := c.writes(pod, f)
 		c.Report.Totals.Followers += len(writes)
-		if c.blind(p, pod) {
-			continue
+		if f.restarts() {
+			begun[f.container] += len(writes)
 		}
-		changes := 0
-		for n := 1; n < len(templates); n++ {
-			if templates[n].images[name] != templates[n-1].images[name] && templates[n].since.After(pod.versions[0].Received.Add(-noticed)) {
-				changes++
-			}
+		changes := p.changes(pod, func(a, b map[field]string) bool { return a[f] != b[f] })
+		if len(writes) > changes && !c.blind(p, pod) {
+			c.Violate("I22", p.String(), fmt.Sprintf("pod %s got another %s %d times; its template changed it %d times", pod.last().Pod.Name, f, len(writes), changes), writes...)
 		}
-		if created := images(&pod.versions[0].Pod.Spec)[name]; created != p.imageAt(pod.versions[0].Received, name) {
-			changes++ // it was created with the former template
-		}
-		if len(writes) > changes {
-			var proof []entry.Line
-			for _, w := range writes {
-				proof = append(proof, w.Line)
-			}
-			c.Violate("I22", p.String(), fmt.Sprintf("container %s of pod %s got another image %d times; its template changed %d times", name, pod.last().Pod.Name, len(writes), changes), proof...)
-		}
-		c.restarts(p, pod, name, len(writes))
 	}
+	if c.blind(p, pod) {
+		return
+	}
+	for name, most := range begun {
+		c.restarts(p, pod, name, min(most, p.changes(pod, func(a, b map[field]string) bool { return restarted(name, a, b) })))
+	}
+}
+
+// writes are the lines of the manager's writes that changed a field of the pod.
+func (c *check) writes(pod *pod, f field) (all []entry.Line) {
+	for i := 1; i < len(pod.versions); i++ {
+		was, is := fieldsOf(pod.versions[i-1].Pod)[f], fieldsOf(pod.versions[i].Pod)[f]
+		if was != is && pod.versions[i].User == c.Options.Manager {
+			all = append(all, pod.versions[i].Line)
+		}
+	}
+	return all
+}
+
+// changes is how often the template has changed while the pod was there. A pod that was created with the former template has one more.
+func (p *policy) changes(pod *pod, differ func(a, b map[field]string) bool) (n int) {
+	created := pod.versions[0]
+	templates := p.templates()
+	then := templates[0]
+	for i := 1; i < len(templates); i++ {
+		if !templates[i].since.After(created.Received) {
+			then = templates[i]
+		}
+		if templates[i].since.After(created.Received.Add(-noticed)) && differ(templates[i-1].fields, templates[i].fields) {
+			n++
+		}
+	}
+	if differ(fieldsOf(created.Pod), then.fields) {
+		n++
+	}
+	return n
 }
 
 // blind reports whether a change of the template may have been missed while the pod was there.
@@ -171,29 +178,18 @@ func (c *check) blind(p *policy, pod *pod) bool {
 	})
 }
 
-// imageAt is the image of a container in the template of that time.
-func (p *policy) imageAt(at time.Time, container string) string {
-	image := ""
-	for _, t := range p.templates() {
-		if image == "" || !t.since.After(at) {
-			image = t.images[container]
-		}
-	}
-	return image
-}
-
-// restarts checks that a container was restarted no more often than its image has changed.
-func (c *check) restarts(p *policy, pod *pod, name string, writes int) {
+// restarts checks that a container was restarted no more often than its image or its environment has changed.
+func (c *check) restarts(p *policy, pod *pod, name string, most int) {
 	last := pod.last()
 	first := pod.versions[0].Received
 	for _, s := range last.Pod.Status.ContainerStatuses {
-		if s.Name != name || int(s.RestartCount) <= writes || c.doubtful(pod, first, last.Received) || c.ordered(pod, name) {
+		if s.Name != name || int(s.RestartCount) <= most || c.doubtful(pod, first, last.Received) || c.ordered(pod, name) {
 			continue
 		}
 		if !slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 			return restarting(f) && f.On(last.Pod.Spec.NodeName) && f.Overlaps(first, last.Received)
 		}) {
-			c.Violate("I22", p.String(), fmt.Sprintf("container %s of pod %s was restarted %d times; it got another image %d times", name, last.Pod.Name, s.RestartCount, writes), last.Line)
+			c.Violate("I22", p.String(), fmt.Sprintf("container %s of pod %s was restarted %d times; its template asked for %d restarts", name, last.Pod.Name, s.RestartCount, most), last.Line)
 		}
 	}
 }
@@ -215,12 +211,12 @@ func (c *check) ordered(pod *pod, name string) bool {
 	return false
 }
 
-// others checks that containers that are not in the template, or do not change in it, keep their image.
+// others checks that the pod gets no value that its template has never had, and that containers that are not in the template do not change.
 func (c *check) others(p *policy, pod *pod) {
-	allowed := map[string][]string{}
+	allowed := map[field][]string{}
 	for _, t := range p.templates() {
-		for name, image := range t.images {
-			allowed[name] = append(allowed[name], image)
+		for f, value := range t.fields {
+			allowed[f] = append(allowed[f], value)
 		}
 	}
 	for i := 1; i < len(pod.versions); i++ {
@@ -228,10 +224,10 @@ func (c *check) others(p *policy, pod *pod) {
 		if w.User != c.Options.Manager {
 			continue
 		}
-		was := images(&pod.versions[i-1].Pod.Spec)
-		for name, image := range images(&w.Pod.Spec) {
-			if was[name] != image && !slices.Contains(allowed[name], image) {
-				c.Violate("I22", p.String(), fmt.Sprintf("container %s of pod %s got the image %s, which its template has never had", name, w.Pod.Name, image), w.Line)
+		was := fieldsOf(pod.versions[i-1].Pod)
+		for f, value := range fieldsOf(w.Pod) {
+			if was[f] != value && !slices.Contains(allowed[f], value) {
+				c.Violate("I22", p.String(), fmt.Sprintf("pod %s got the %s %s, which its template has never had", w.Pod.Name, f, value), w.Line)
 			}
 		}
 	}
