@@ -22,6 +22,8 @@ type Tree struct {
 	Unified bool
 	// mounts are the mount points of all hierarchies; the first one tracks processes.
 	mounts []string
+	// cpu is the mount point of the hierarchy that shares out the processors; empty for the unified one.
+	cpu string
 }
 
 // Detect finds the hierarchies in /proc/self/mountinfo.
@@ -55,6 +57,9 @@ func parse(mountinfo string) Tree {
 			tree.mounts = append(tree.mounts, mount)
 			if slices.Contains(options, "pids") {
 				tracking = mount
+			}
+			if slices.Contains(options, "cpu") {
+				tree.cpu = mount
 			}
 		}
 	}
@@ -105,11 +110,32 @@ func delegate(dir string) {
 	}
 }
 
-// Join moves this process into the cgroup by which it will be found again.
+// Join moves this process into the cgroup by which it will be found again. Its processor time is of this cgroup as well: in the root
+// cgroup each of its threads would count as much as all pods of a cluster together.
 func (t Tree) Join(name string) error {
-	procs := filepath.Join(t.mounts[0], name, "cgroup.procs")
-	if err := os.WriteFile(procs, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return fmt.Errorf("join cgroup: %w", err)
+	joined := t.mounts[:1]
+	if t.cpu != "" && t.cpu != t.mounts[0] {
+		joined = append(slices.Clip(joined), t.cpu)
+	}
+	for _, mount := range joined {
+		procs := filepath.Join(mount, name, "cgroup.procs")
+		if err := os.WriteFile(procs, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+			return fmt.Errorf("join cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// Weigh has a cgroup get as much processor time, where there is not enough, as so many busy threads beside it. On cgroup v2 systemd has
+// put everything beside it into cgroups of the same weight.
+func (t Tree) Weigh(name string, threads int) error {
+	if t.cpu == "" {
+		return nil
+	}
+	const thread = 1024 // cpu.shares of a thread, and of a cgroup that was just made
+	shares := strconv.Itoa(threads * thread)
+	if err := os.WriteFile(filepath.Join(t.cpu, name, "cpu.shares"), []byte(shares), 0o644); err != nil {
+		return fmt.Errorf("weigh cgroup: %w", err)
 	}
 	return nil
 }

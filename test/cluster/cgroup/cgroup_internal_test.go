@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 			mountinfo: "1 2 0:1 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
 				"3 1 0:2 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
 				"4 1 0:3 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n",
-			want: Tree{mounts: []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"}},
+			want: Tree{mounts: []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"}, cpu: "/sys/fs/cgroup/cpu"},
 		},
 		"hybrid: cgroup2 beside v1": {
 			mountinfo: "4 1 0:3 / /sys/fs/cgroup/pids rw shared:1 master:2 - cgroup cgroup rw,pids\n" +
@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		},
 		"no pids controller": {
 			mountinfo: "3 1 0:2 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
-			want:      Tree{mounts: []string{"/sys/fs/cgroup/cpu"}},
+			want:      Tree{mounts: []string{"/sys/fs/cgroup/cpu"}, cpu: "/sys/fs/cgroup/cpu"},
 		},
 		"cut short": {mountinfo: "3 1 0:2 - cgroup\n\nx", want: Tree{}},
 	}

@@ -10,11 +10,17 @@ import (
 	"github.com/refit-project/refit/test/cluster/state"
 )
 
+// weight of the cluster beside builds and tests: control plane and nodes stand for machines of their own.
+const weight = 8
+
 func (c *Cluster) controlPlaneCgroup() string { return c.state.Name() + "/control-plane" }
 
 // writeControlPlane writes all that the control plane reads and what a user finds in the state folder.
 func (c *Cluster) writeControlPlane() error {
 	if err := c.tree.Make(c.controlPlaneCgroup()); err != nil {
+		return err
+	}
+	if err := c.tree.Weigh(c.state.Name(), weight); err != nil {
 		return err
 	}
 	authority, err := c.issueControlPlane()
