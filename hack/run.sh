@@ -7,5 +7,6 @@ shift
 if [ ! -e "dist/bin/$program" ]; then
 	echo "building hack/$program; on a machine that has not built it before this takes a minute"
 fi
-go build -o "dist/bin/$program" "./hack/$program"
+# With the flags of the images, so that what both import is compiled once.
+CGO_ENABLED=0 go build -trimpath -o "dist/bin/$program" "./hack/$program"
 exec "dist/bin/$program" "$@"

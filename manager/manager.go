@@ -221,7 +221,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	if err != nil {
 		return nil, nil, fmt.Errorf("make manager: %w", err)
 	}
-	return mgr, guarded, nil
+	return cache.Live(mgr), guarded, nil
 }
 
 func metricsOptions(cfg Config) metricsserver.Options {

@@ -1,8 +1,6 @@
 package cache_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/cache/trim"
@@ -78,27 +75,5 @@ func TestDaemonsAreKnownByNamespaceLabelAndName(t *testing.T) {
 				t.Errorf("of a daemon %t", got)
 			}
 		})
-	}
-}
-
-func TestLivePodsAreReadInPagesAndTrimmed(t *testing.T) {
-	t.Parallel()
-	pages := map[string]corev1.PodList{
-		"":     {ListMeta: metav1.ListMeta{Continue: "more"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}},
-		"more": {Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PodSpec{SchedulerName: "default-scheduler"}}}},
-	}
-	live := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			asked := (&client.ListOptions{}).ApplyOptions(options)
-			if asked.Namespace != "shop" || asked.Limit == 0 {
-				return fmt.Errorf("asked for %+v", asked)
-			}
-			*list.(*corev1.PodList) = pages[asked.Continue]
-			return nil
-		},
-	})
-	pods, err := cache.LivePods(t.Context(), live, trim.NewPods(), client.InNamespace("shop"))
-	if err != nil || len(pods) != 3 || pods[0].Name+pods[1].Name+pods[2].Name != "abc" || pods[2].Spec.SchedulerName != "" {
-		t.Errorf("%v, %v", pods, err)
 	}
 }

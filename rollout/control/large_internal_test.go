@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,5 +58,41 @@ func TestARolloutSaysThatAPodIsTooLargeForIt(t *testing.T) {
 	a.settle()
 	if f := a.rollout().Status.Failures; len(a.pods()) > 0 || len(f) != 1 || !strings.Contains(f[0].Message, "too large for refit-manager") {
 		t.Errorf("%v, %+v", a.pods(), f)
+	}
+}
+
+func TestRolloutsOfANamespaceWithLargePodsWaitBeforeThePodsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	large := func(i int) *corev1.Pod {
+		pod := podOf("web-abc", i)
+		pod.Annotations = map[string]string{"example.com/x": strings.Repeat("x", 1<<20)}
+		return pod
+	}
+	a := newAPIServer(t, deployment(), large(0), large(1), large(2), object())
+	a.reconciler.client = boundedPods(a)
+	lists := 0
+	a.reconciler.live = interceptor.NewClient(a.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*corev1.PodList); ok {
+				lists++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	first, err := a.reconciler.Reconcile(t.Context(), key)
+	if err != nil || lists == 0 || len(a.pods()) == 0 {
+		t.Fatalf("%+v, %v; %d lists of pods, restarted %v", first, err, lists, a.pods())
+	}
+	before := lists
+	again, err := a.reconciler.Reconcile(t.Context(), key)
+	if err != nil || lists != before || again.RequeueAfter < time.Second || again.RequeueAfter > 5*time.Second {
+		t.Errorf("%+v, %v; %d lists of pods, before %d", again, err, lists, before)
+	}
+	if delay := a.reconciler.reads.delay("another", a.now); delay > 0 {
+		t.Errorf("another namespace waits for %s", delay)
+	}
+	a.now = a.now.Add(again.RequeueAfter)
+	if next, err := a.reconciler.Reconcile(t.Context(), key); err != nil || lists == before {
+		t.Errorf("after the delay: %+v, %v; %d lists of pods, before %d", next, err, lists, before)
 	}
 }

@@ -71,7 +71,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 	of.divide(pointers(pods.Items), &observed)
 	if slices.ContainsFunc(observed.Pods, trim.TooLarge) {
 		others := observed.Others
-		read, err := cache.LivePods(ctx, r.live, trimmer, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector})
+		read, err := r.livePods(ctx, object.Namespace, client.MatchingLabelsSelector{Selector: of.selector})
 		if err != nil {
 			return observed, of, err
 		}
@@ -98,7 +98,7 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
 		return err
 	}
-	pods, err := cache.LivePods(ctx, r.live, trimmer, append(of.list(observed), client.InNamespace(object.Namespace))...)
+	pods, err := r.livePods(ctx, object.Namespace, of.list(observed)...)
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,13 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 		observed.Budgets, err = budgets(ctx, r.live, object)
 	}
 	return err
+}
+
+// livePods reads pods of the namespace from the API server.
+func (r *reconciler) livePods(ctx context.Context, namespace string, options ...client.ListOption) ([]*corev1.Pod, error) {
+	pods, excess, err := cache.LivePods(ctx, r.live, trimmer, append(options, client.InNamespace(namespace))...)
+	r.reads.add(namespace, excess, r.Clock())
+	return pods, err
 }
 
 // terminating reports whether the namespace is being deleted. Kubernetes deletes the pods of a namespace first, so that a rollout

@@ -112,6 +112,7 @@ type reconciler struct {
 	ended  *prometheus.CounterVec
 	// deleted holds requests that were deleted while their containers may still have been stopping.
 	deleted deleted.Requests
+	reads   readPace
 }
 
 // active returns the unfinished rollouts of a namespace.
@@ -132,6 +133,9 @@ func (r *reconciler) active(ctx context.Context, object client.Object) []ctrl.Re
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+	if delay := r.reads.delay(key.Namespace, r.Clock()); delay > 0 {
+		return ctrl.Result{RequeueAfter: delay}, nil
+	}
 	var object v1alpha1.RestartRollout
 	if err := r.client.Get(ctx, key.NamespacedName, &object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

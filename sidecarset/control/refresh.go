@@ -30,7 +30,7 @@ func (r *reconciler) refresh(ctx context.Context, s *set) error {
 		defer s.mu.Unlock()
 		s.gone = nil
 	}()
-	pods, err := cache.LivePods(ctx, r.Live, trimmer, client.InNamespace(s.object.Spec.Namespace), client.MatchingLabelsSelector{Selector: s.selector.Labels()})
+	pods, _, err := cache.LivePods(ctx, r.Live, trimmer, client.InNamespace(s.object.Spec.Namespace), client.MatchingLabelsSelector{Selector: s.selector.Labels()})
 	if err != nil {
 		return err
 	}

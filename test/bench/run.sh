@@ -19,6 +19,7 @@
 # make bench-workload: Time updates of a Deployment in place, by an InPlaceUpdatePolicy, against its own rolling updates, in the same run
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" # as the images, so that what all import is compiled once
 name=$1
 shift
 if [ "$name" = all ]; then
@@ -34,7 +35,7 @@ if [ "$name" = all ]; then
 fi
 # program builds dist/bin/refit-NAME as its image has it.
 program() {
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=grpcnotrace -ldflags="-s -w" -o "dist/bin/refit-$1" "./cmd/refit-$1"
+	go build -buildvcs=false -tags=grpcnotrace -ldflags="-s -w" -o "dist/bin/refit-$1" "./cmd/refit-$1"
 }
 enter=.cluster/enter
 case $name in

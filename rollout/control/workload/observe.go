@@ -96,7 +96,7 @@ func (r *reconciler) confirm(ctx context.Context, policy *v1alpha1.InPlaceUpdate
 	}
 	var others []*corev1.Pod
 	if live {
-		others, err = cache.LivePods(ctx, r.Live, trimmer, client.InNamespace(policy.Namespace))
+		others, _, err = cache.LivePods(ctx, r.Live, trimmer, client.InNamespace(policy.Namespace))
 	} else {
 		others, err = r.cachedPods(ctx, client.InNamespace(policy.Namespace))
 	}
