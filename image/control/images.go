@@ -65,15 +65,17 @@ func ByObject() cache.ByObject {
 // api is the access to the API server that the controllers share.
 type api struct {
 	Config
-	client client.Client // reads from the cache
-	writer nodewrite.Writer
-	copies *secretcopy.Copies
-	copied times                          // when the pull secrets of jobs were last copied
-	wrote  stale.Writes[client.ObjectKey] // statuses of jobs
+	client   client.Client // reads from the cache
+	writer   nodewrite.Writer
+	copies   *secretcopy.Copies
+	copied   times                          // when the pull secrets of jobs were last copied
+	wrote    stale.Writes[client.ObjectKey] // statuses of jobs
+	progress times                          // when the statuses of jobs were last written
+	interval time.Duration                  // between statuses of a job that goes on
 }
 
 func newAPI(cfg Config, c client.Client) *api {
-	return &api{Config: cfg, client: c, copies: secretcopy.New(c, cfg.Live, cfg.SecretNamespace)}
+	return &api{Config: cfg, client: c, copies: secretcopy.New(c, cfg.Live, cfg.SecretNamespace), interval: progressInterval}
 }
 
 // Add adds the controllers to a manager that has not been started yet.

@@ -54,6 +54,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Nodes: cache.NewNodes(c, c), Live: c, SecretNamespace: secretNamespace, Clock: func() time.Time { return w.now },
 		Recorder: events.NewFakeRecorder(100), Logger: slog.New(slog.DiscardHandler),
 	}, c)
+	w.api.interval = 0
 	return w
 }
 

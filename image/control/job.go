@@ -29,6 +29,10 @@ const startDelay = 10 * time.Second
 // be space because another namespace now uses more than its own.
 const roomDelay = time.Minute
 
+// progressInterval is the least time between two statuses of a job that goes on. Otherwise a job for a thousand nodes would be written a
+// thousand times, and a thousand jobs at the same time delay those of others. The begin and the end are written at once.
+const progressInterval = time.Second
+
 // maxMessage limits the message of a job or list, in bytes. It may contain errors of many nodes.
 const maxMessage = 1024
 
@@ -41,6 +45,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	if err := j.client.Get(ctx, key.NamespacedName, &job); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			j.copied.forget(key.NamespacedName)
+			j.progress.forget(key.NamespacedName)
 			j.wrote.Forget(key.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -80,14 +85,11 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		decision.LookAt(j.Clock().Add(roomDelay))
 	}
 	if !equality.Semantic.DeepEqual(job.Status, decision.Status) {
-		changed := job.DeepCopy()
-		changed.Status = decision.Status
-		if err := j.client.Status().Update(ctx, changed); err != nil {
-			return done(fmt.Errorf("write status of ImagePullJob: %w", err))
+		if next := j.progress.get(key.NamespacedName).Add(j.interval); decision.Status.CompletionTime == nil && j.Clock().Before(next) {
+			decision.LookAt(next)
+		} else if err := j.writeStatus(ctx, &job, &decision); err != nil {
+			return done(err)
 		}
-		j.wrote.Wrote(key.NamespacedName, changed.ResourceVersion)
-		changed.Status = decision.Status // the stored status may have less: OpenKruise's CRD drops the conditions
-		j.sendEvents(&job, changed, decision.Full)
 	}
 	if conflict.Is(startErr) { // jobs that start at the same time create the same copy of a Secret
 		return ctrl.Result{}, startErr
@@ -98,6 +100,20 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		}
 	}
 	return j.later(decision.Again), nil
+}
+
+// writeStatus writes the status of a job.
+func (j *jobs) writeStatus(ctx context.Context, job *v1beta1.ImagePullJob, decision *jobplan.Decision) error {
+	changed, key := job.DeepCopy(), client.ObjectKeyFromObject(job)
+	changed.Status = decision.Status
+	if err := j.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("write status of ImagePullJob: %w", err)
+	}
+	j.wrote.Wrote(key, changed.ResourceVersion)
+	j.progress.set(key, j.Clock())
+	changed.Status = decision.Status // the stored status may have less: OpenKruise's CRD drops the conditions
+	j.sendEvents(job, changed, decision.Full)
+	return nil
 }
 
 // release removes the finalizer of kruise-manager, which otherwise nobody would remove. The removal of copies of pull
