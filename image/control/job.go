@@ -30,7 +30,7 @@ const startDelay = 10 * time.Second
 const roomDelay = time.Minute
 
 // progressInterval is the least time between two statuses of a job that goes on. Otherwise a job for a thousand nodes would be written a
-// thousand times, and a thousand jobs at the same time delay those of others. The begin and the end are written at once.
+// thousand times, and a thousand jobs at the same time delay other namespaces. The begin and the end are written at once.
 const progressInterval = time.Second
 
 // maxMessage limits the message of a job or list, in bytes. It may contain errors of many nodes.
