@@ -16,7 +16,7 @@ if [ -z "$repo" ] && [ -f .cluster/registry ]; then
 fi
 mkdir -p dist/images
 rm -f dist/images/pushed
-(cd hack/images && CGO_ENABLED=0 go run -trimpath . --version "${TAG:-dev}" ${repo:+--push "$repo"} "$@") | tee dist/images/log
+(cd hack/images && CGO_ENABLED=0 GOGC=400 go run -trimpath . --version "${TAG:-dev}" ${repo:+--push "$repo"} "$@") | tee dist/images/log
 if [ -n "$repo" ]; then
 	sed -n 's/^pushed //p' dist/images/log >dist/images/pushed
 fi
