@@ -221,8 +221,17 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	if err != nil {
 		return nil, nil, fmt.Errorf("make manager: %w", err)
 	}
-	return cache.Live(mgr), guarded, nil
+	return pagedManager{mgr, cache.Paged(mgr.GetAPIReader())}, guarded, nil
 }
+
+// pagedManager is a manager whose reader from the API server lists in pages: tenants decide how large objects are.
+type pagedManager struct {
+	ctrl.Manager
+	live client.Reader
+}
+
+// GetAPIReader implements ctrl.Manager.
+func (m pagedManager) GetAPIReader() client.Reader { return m.live }
 
 func metricsOptions(cfg Config) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: cfg.MetricsAddr}

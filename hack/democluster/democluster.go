@@ -76,7 +76,7 @@ func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...s
 		{Argv: []string{"go", "build", "-o", helm, "-trimpath", "helm.sh/helm/v4/cmd/helm"}, Dir: filepath.Join(c.Root, "hack", "chart")},
 		{Argv: []string{"go", "build", "-o", filepath.Join(c.Programs(), "kubectl-refit"), "-trimpath", "-ldflags=-s -w", "./cmd/kubectl-refit"}},
 	} {
-		program.Env = []string{"CGO_ENABLED=0", "GOGC=400"} // as the images, so that what all import is compiled once
+		program.Env = []string{"CGO_ENABLED=0", "GOGC=400"} // as the images, so that what all import is compiled once, and with less garbage collection in the compiler
 		if err := report.Run(ctx, filepath.Base(program.Argv[3]), program); err != nil {
 			return install.Config{}, err
 		}

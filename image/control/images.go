@@ -71,7 +71,7 @@ type api struct {
 	copied   times                          // when the pull secrets of jobs were last copied
 	wrote    stale.Writes[client.ObjectKey] // statuses of jobs
 	progress times                          // when the statuses of jobs were last written
-	interval time.Duration                  // between statuses of a job that goes on
+	interval time.Duration                  // between writes of the status of a running job
 }
 
 func newAPI(cfg Config, c client.Client) *api {

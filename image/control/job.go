@@ -29,8 +29,8 @@ const startDelay = 10 * time.Second
 // be space because another namespace now uses more than its own.
 const roomDelay = time.Minute
 
-// progressInterval is the least time between two statuses of a job that goes on. Otherwise a job for a thousand nodes would be written a
-// thousand times, and a thousand jobs at the same time delay other namespaces. The begin and the end are written at once.
+// progressInterval is the least time between two writes of the status of a running job. Otherwise a job for a thousand nodes could be
+// written a thousand times, and a thousand jobs would delay other namespaces. The start and the end of a job are written immediately.
 const progressInterval = time.Second
 
 // maxMessage limits the message of a job or list, in bytes. It may contain errors of many nodes.

@@ -12,7 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-func TestTheStatusOfAJobThatGoesOnIsSeldomWritten(t *testing.T) {
+func TestTheStatusOfARunningJobIsSeldomWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("a", nil), node("b", nil), node("c", nil), pullJob())
 	w.api.interval = progressInterval

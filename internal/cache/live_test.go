@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -53,14 +52,6 @@ func TestLargePodsCountWithWhatTheyHaveBeyondOrdinaryOnes(t *testing.T) {
 		t.Errorf("%d, %v", excess, err)
 	}
 }
-
-// manager has the API server's reader, and nothing else.
-type manager struct {
-	ctrl.Manager
-	reader client.Reader
-}
-
-func (m manager) GetAPIReader() client.Reader { return m.reader }
 
 // configMaps is an API server with so many ConfigMaps, whose lists take until release is closed; nil: no time.
 type configMaps struct {
@@ -105,7 +96,7 @@ func TestListsFromTheAPIServerAreReadInPages(t *testing.T) {
 	for _, n := range []int{0, 1, 20, 21, 50} {
 		server := &configMaps{n: n}
 		var list corev1.ConfigMapList
-		if err := cache.Live(manager{reader: server}).GetAPIReader().List(t.Context(), &list, client.InNamespace("shop")); err != nil {
+		if err := cache.Paged(server).List(t.Context(), &list, client.InNamespace("shop")); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Items) != n || list.Continue != "" || slices.Max(server.limits) > 20 {
@@ -123,7 +114,7 @@ func TestACallerThatAsksForAPageGetsASmallerOne(t *testing.T) {
 	t.Parallel()
 	server := &configMaps{n: 30}
 	var list corev1.ConfigMapList
-	err := cache.Live(manager{reader: server}).GetAPIReader().List(t.Context(), &list, client.Limit(500), client.Continue("5"))
+	err := cache.Paged(server).List(t.Context(), &list, client.Limit(500), client.Continue("5"))
 	if err != nil || len(list.Items) != 20 || list.Items[0].Name != "5" || list.Continue != "25" {
 		t.Errorf("%d, %q, %v", len(list.Items), list.Continue, err)
 	}
@@ -133,7 +124,7 @@ func TestFewPagesAreReadAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &configMaps{n: 50, release: make(chan struct{})}
-		live := cache.Live(manager{reader: server}).GetAPIReader()
+		live := cache.Paged(server)
 		var lists sync.WaitGroup
 		for range 10 {
 			lists.Go(func() {

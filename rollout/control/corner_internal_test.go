@@ -19,6 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/rollout"
 	"github.com/refit-project/refit/test/kit/recorder"
 )
@@ -65,7 +66,7 @@ type pages struct {
 
 func (p pages) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	asked := (&client.ListOptions{}).ApplyOptions(opts)
-	if asked.Limit != requestPage || asked.Namespace != "shop" {
+	if asked.Limit != cache.LivePage || asked.Namespace != "shop" {
 		return errors.New("not a page of the namespace")
 	}
 	at := 0
@@ -83,8 +84,8 @@ func (p pages) List(_ context.Context, list client.ObjectList, opts ...client.Li
 func TestRequestsOfAllPagesAreRead(t *testing.T) {
 	t.Parallel()
 	a := newAPIServer(t)
-	a.reconciler.live = pages{names: []string{"a", "b", "c"}}
-	requests, err := a.reconciler.liveRequests(t.Context(), "shop")
+	a.reconciler.live = cache.Paged(pages{names: []string{"a", "b", "c"}})
+	requests, err := a.reconciler.requests(t.Context(), a.reconciler.live, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}

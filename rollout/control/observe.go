@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -78,7 +79,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		of.divide(read, &observed)
 		observed.Others = others
 	}
-	observed.Requests, err = r.cachedRequests(ctx, object.Namespace)
+	observed.Requests, err = r.requests(ctx, r.client, object.Namespace)
 	return observed, of, err
 }
 
@@ -95,7 +96,7 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	}
 	*object = live
 	var err error
-	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
+	if observed.Requests, err = r.requests(ctx, r.live, object.Namespace); err != nil {
 		return err
 	}
 	pods, err := r.livePods(ctx, object.Namespace, of.list(observed)...)
@@ -111,10 +112,12 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	return err
 }
 
-// livePods reads pods of the namespace from the API server.
+// livePods reads pods of the namespace from the API server. After large ones the rollouts of the namespace wait.
 func (r *reconciler) livePods(ctx context.Context, namespace string, options ...client.ListOption) ([]*corev1.Pod, error) {
 	pods, excess, err := cache.LivePods(ctx, r.live, trimmer, append(options, client.InNamespace(namespace))...)
-	r.reads.add(namespace, excess, r.Clock())
+	if wait := r.reads.add(namespace, excess, r.Clock()); wait >= longWait {
+		r.Logger.Info("RestartRollouts of a namespace wait because its pods are large", "namespace", namespace, "wait", wait.Round(time.Millisecond))
+	}
 	return pods, err
 }
 
@@ -196,30 +199,12 @@ func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout
 	}, nil
 }
 
-// requestPage is how many requests are read from the API server per page.
-const requestPage = 500
-
-// cachedRequests returns the requests of the namespace, whoever has created them, and requests that were deleted while
-// they were in progress.
-func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
+// requests returns the requests of the namespace, whoever has created them, and requests that were deleted while they were in
+// progress. They are read from the cache, which may be behind, or from the API server.
+func (r *reconciler) requests(ctx context.Context, from client.Reader, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
 	var list v1beta1.ContainerRecreateRequestList
-	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 	}
 	return append(r.deleted.Of(namespace, r.Clock()), pointers(list.Items)...), nil
-}
-
-// liveRequests is like cachedRequests, but reads from the API server.
-func (r *reconciler) liveRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
-	all := r.deleted.Of(namespace, r.Clock())
-	for next := ""; ; {
-		var page v1beta1.ContainerRecreateRequestList
-		if err := r.live.List(ctx, &page, client.InNamespace(namespace), client.Limit(requestPage), client.Continue(next)); err != nil {
-			return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
-		}
-		all = append(all, pointers(page.Items)...)
-		if next = page.Continue; next == "" {
-			return all, nil
-		}
-	}
 }

@@ -49,7 +49,7 @@ func (v *view) state(item *corev1.Pod) pod {
 		if kept := v.memory.pods[item.UID]; kept != nil && kept.version == item.ResourceVersion && !kept.until.Passed(v.now) {
 			v.again(kept.again.Time)
 			p := kept.pod
-			p.Pod, p.budget.Name, p.budget.Labels = item, item.Name, item.Labels
+			p.Pod = item
 			return p
 		}
 	}
@@ -60,7 +60,7 @@ func (v *view) state(item *corev1.Pod) pod {
 	v.decision.Again = before.Or(again.Time)
 	if usable {
 		kept := &knownPod{version: item.ResourceVersion, again: again, until: again, pod: p}
-		kept.pod.Pod, kept.pod.budget.Name, kept.pod.budget.Labels = nil, "", nil // not to keep the pod in memory
+		kept.pod.Pod = nil
 		if !p.done() || p.budget.UnderWay || p.failure != nil {
 			kept.until = again.Or(v.now.Add(unsettled))
 		}

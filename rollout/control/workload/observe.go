@@ -221,9 +221,6 @@ func (r *reconciler) cachedPods(ctx context.Context, options ...client.ListOptio
 	return pods, nil
 }
 
-// page is the number of pods that are read from the API server at a time.
-const page = 100
-
 // readPods reads the pods of the workload from the API server. It keeps of a pod what the cache would, unless that is not enough to
 // compare it, or the decision continues its update: then nothing must be missing that shows its progress.
 func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdatePolicy, of target, s *state, update *v1alpha1.TemplateUpdate, decision *workload.Decision, observed *workload.Observation) error {
@@ -233,7 +230,7 @@ func (r *reconciler) readPods(ctx context.Context, policy *v1alpha1.InPlaceUpdat
 	observed.Pods = nil
 	for next := ""; ; {
 		var list corev1.PodList
-		if err := r.Live.List(ctx, &list, append(of.options(policy), client.Limit(page), client.Continue(next))...); err != nil {
+		if err := r.Live.List(ctx, &list, append(of.options(policy), client.Limit(cache.LivePage), client.Continue(next))...); err != nil {
 			return fmt.Errorf("list pods: %w", err)
 		}
 		for _, pod := range of.controlled(pointers(list.Items)) {
@@ -268,18 +265,12 @@ func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v
 // requests replaces cached requests by the active ones from the API server, and adds those that the cache does not show.
 func (r *reconciler) requests(ctx context.Context, namespace string, cached []*v1beta1.ContainerRecreateRequest) ([]*v1beta1.ContainerRecreateRequest, error) {
 	active := map[types.UID]*v1beta1.ContainerRecreateRequest{}
-	for next := ""; ; {
-		var list v1beta1.ContainerRecreateRequestList
-		options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelActive: "true"}, client.Limit(page), client.Continue(next)}
-		if err := r.Live.List(ctx, &list, options...); err != nil {
-			return nil, fmt.Errorf("list active ContainerRecreateRequests: %w", err)
-		}
-		for i := range list.Items {
-			active[list.Items[i].UID] = &list.Items[i]
-		}
-		if next = list.Continue; next == "" {
-			break
-		}
+	var list v1beta1.ContainerRecreateRequestList
+	if err := r.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1beta1.LabelActive: "true"}); err != nil {
+		return nil, fmt.Errorf("list active ContainerRecreateRequests: %w", err)
+	}
+	for i := range list.Items {
+		active[list.Items[i].UID] = &list.Items[i]
 	}
 	all := slices.DeleteFunc(slices.Clone(cached), func(request *v1beta1.ContainerRecreateRequest) bool { return active[request.UID] != nil })
 	return slices.AppendSeq(all, maps.Values(active)), nil
